@@ -111,7 +111,7 @@ impl CoprocessorFactory for MaxChangeFactory {
 }
 
 fn is_integer(table: &TableSchema, column: usize) -> bool {
-    let data_type = table.columns[column].sql_type.base;
+    let data_type = table.columns[column].sql_type.base.clone();
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 

@@ -19,7 +19,7 @@ impl Table {
     pub fn new(columns: &[OutputColumn]) -> Table {
         Table {
             names: columns.iter().map(|column| column.name.clone()).collect(),
-            types: columns.iter().map(|column| column.sql_type.base).collect(),
+            types: columns.iter().map(|column| column.sql_type.base.clone()).collect(),
             rows: Vec::new(),
         }
     }
@@ -31,7 +31,7 @@ impl Table {
             for (column, data_type) in batch.columns.iter().zip(&self.types) {
                 let mut value = Vec::new();
                 if !column.is_null(row) {
-                    text::write_short(&column.datum(row), *data_type, style, &mut value);
+                    text::write_short(&column.datum(row), data_type, style, &mut value);
                 }
                 values.push(String::from_utf8_lossy(&value).into_owned());
             }
@@ -127,7 +127,8 @@ mod tests {
             origin: None,
         };
         let types = [DataType::Int4, DataType::Text];
-        let mut table = Table::new(&[column("n", types[0]), column("carrier", types[1])]);
+        let mut table =
+            Table::new(&[column("n", types[0].clone()), column("carrier", types[1].clone())]);
         let rows = [
             vec![Datum::Int4(7), Datum::Text("UA".into())],
             vec![Datum::Int4(1_234), Datum::Null],

@@ -18,7 +18,7 @@ use types::{DataType, Vector};
 pub(crate) fn write(
     vector: &Vector,
     row: usize,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> types::Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn write(
             write_integer(values[row], out);
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
-        VectorData::Text(values) if data_type != DataType::InternalChar => {
+        VectorData::Text(values) if *data_type != DataType::InternalChar => {
             InterruptPacer::new(&style.interrupt).append(out, values.get(row))?;
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
@@ -82,10 +82,10 @@ mod tests {
             let formats = Formats { escape_bytea, ..Formats::default() };
             let style = TextStyle { formats, ..TextStyle::default() };
             for (data_type, datum) in &cases {
-                let vector = Vector::constant(datum, *data_type, 2);
+                let vector = Vector::constant(datum, data_type, 2);
                 let (mut short, mut long) = (Vec::new(), Vec::new());
-                write(&vector, 1, *data_type, &style, &mut short).unwrap();
-                text::write(datum, *data_type, &style, &mut long).unwrap();
+                write(&vector, 1, data_type, &style, &mut short).unwrap();
+                text::write(datum, data_type, &style, &mut long).unwrap();
                 assert_eq!(short, long, "{datum:?}");
             }
         }

@@ -196,7 +196,7 @@ impl AuditObserver {
         decoder.decode(change.row, &state.packed(), &mut values[..])?;
         let named = columns.iter().zip(&values).map(|(&column, value)| {
             let column = &self.table.columns[column];
-            (column.name.as_str(), column.sql_type.base, value)
+            (column.name.as_str(), &column.sql_type.base, value)
         });
         let mut text = String::new();
         json::write_object(named, &mut text);

@@ -107,7 +107,7 @@ pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<S
                     wanted.extend([nulls, section_of(reader.slot())]);
                 }
                 // The residue behind the columns holds the original form of such a key.
-                (ColumnPlace::Key(_), _) if key_loses_form(column.data_type) => wanted.push(REST),
+                (ColumnPlace::Key(_), _) if key_loses_form(&column.data_type) => wanted.push(REST),
                 _ => {}
             }
         }
@@ -206,7 +206,7 @@ impl SliceDecoder {
                 }
                 _ => {
                     // The packed row holds the original form of such a key.
-                    decoder.is_direct &= !key_loses_form(layout.columns[column].data_type);
+                    decoder.is_direct &= !key_loses_form(&layout.columns[column].data_type);
                     decoder.key_columns.push(column);
                     decoder.key_outputs.push(output);
                 }
@@ -263,7 +263,7 @@ impl SliceDecoder {
             return Ok(());
         }
         let decoder = RowDecoder::new(&self.layout, &self.key_columns)?;
-        let empty = || Vector::new(DataType::Bool, 0);
+        let empty = || Vector::new(&DataType::Bool, 0);
         let take = |&output: &usize| std::mem::replace(&mut vectors[output], empty());
         let mut columns: Vec<Vector> = self.key_outputs.iter().map(take).collect();
         let decoded = keys.iter().try_for_each(|key| decoder.decode(key, &[], &mut columns));

@@ -80,7 +80,7 @@ impl ConstraintSpec {
             .zip(&self.layout.columns)
             .zip(&self.column_names)
             .filter(|(_, name)| !name.is_empty())
-            .map(|((value, column), _)| (column.data_type, value))
+            .map(|((value, column), _)| (column.data_type.clone(), value))
             .unzip();
         violation::failing_row(&types, &values, style)
     }
@@ -410,7 +410,7 @@ fn key_veto(
     let names: Vec<String> = columns().map(|one| quote_ident(&spec.column_names[one])).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let types: Vec<DataType> =
-        columns().map(|column| spec.layout.columns[column].data_type).collect();
+        columns().map(|column| spec.layout.columns[column].data_type.clone()).collect();
     veto(&DuplicateKey {
         constraint: &spec.primary_key_name,
         table: &spec.table,

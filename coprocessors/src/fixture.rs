@@ -72,8 +72,8 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
     let columns: Vec<LayoutColumn> = columns
         .iter()
         .enumerate()
-        .map(|(column, &(data_type, family))| LayoutColumn {
-            data_type,
+        .map(|(column, &(ref data_type, family))| LayoutColumn {
+            data_type: data_type.clone(),
             place: place(column, family),
             missing: Datum::Null,
         })
@@ -95,8 +95,8 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
 /// Returns a table of nullable columns; the first is its key.
 pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableSchema {
     let types: Vec<(DataType, usize)> =
-        columns.iter().map(|&(_, data_type)| (data_type, 0)).collect();
-    let of = |&(name, data_type): &(&str, DataType)| ColumnSchema {
+        columns.iter().map(|(_, data_type)| (data_type.clone(), 0)).collect();
+    let of = |&(name, ref data_type): &(&str, DataType)| ColumnSchema {
         name: name.to_owned(),
         sql_type: data_type.into(),
         not_null: false,
@@ -126,7 +126,7 @@ pub(crate) fn key(column: usize, descending: bool) -> KeyColumn {
 
 /// Returns a reference to a column of the table.
 pub(crate) fn column(layout: &RowLayout, index: usize) -> Expr {
-    Expr::Column { index, data_type: layout.columns[index].data_type }
+    Expr::Column { index, data_type: layout.columns[index].data_type.clone() }
 }
 
 pub(crate) fn text(value: &str) -> Datum {
@@ -142,9 +142,9 @@ pub(crate) fn index(
     include: &[usize],
     salt: u8,
 ) -> IndexSpec {
-    let of_base = |column: usize| (base.columns[column].data_type, 0);
+    let of_base = |column: usize| (base.columns[column].data_type.clone(), 0);
     let mut columns: Vec<(DataType, usize)> =
-        keys.iter().map(|(expr, _)| (expr.data_type(), 0)).collect();
+        keys.iter().map(|(expr, _)| (expr.data_type().clone(), 0)).collect();
     columns.extend(base.key.iter().map(|key| of_base(key.column)));
     columns.extend(include.iter().map(|&column| of_base(column)));
     let mut key_columns: Vec<KeyColumn> = keys

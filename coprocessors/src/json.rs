@@ -8,7 +8,7 @@ use types::text::{self, TextStyle};
 /// become JSON numbers and booleans, NULL becomes `null`, and other values become strings of
 /// their SQL text (times in UTC).
 pub(crate) fn write_object<'a>(
-    columns: impl Iterator<Item = (&'a str, DataType, &'a Datum)>,
+    columns: impl Iterator<Item = (&'a str, &'a DataType, &'a Datum)>,
     out: &mut String,
 ) {
     out.push('{');
@@ -23,7 +23,7 @@ pub(crate) fn write_object<'a>(
     out.push('}');
 }
 
-fn write_value(data_type: DataType, value: &Datum, out: &mut String) {
+fn write_value(data_type: &DataType, value: &Datum, out: &mut String) {
     if value.is_null() {
         out.push_str("null");
         return;
@@ -81,7 +81,7 @@ mod tests {
             ("d", DataType::Date, Datum::Date(0)),
         ];
         let mut out = String::new();
-        let columns = values.iter().map(|(name, data_type, value)| (*name, *data_type, value));
+        let columns = values.iter().map(|(name, data_type, value)| (*name, data_type, value));
         write_object(columns, &mut out);
         assert_eq!(
             out,

@@ -82,7 +82,7 @@ pub fn decode_batch(
 
 /// Returns empty vectors for `columns` (positions in table order).
 pub fn vectors_for(layout: &RowLayout, columns: &[usize], capacity: usize) -> Vec<Vector> {
-    let vector = |&column: &usize| Vector::new(layout.columns[column].data_type, capacity);
+    let vector = |&column: &usize| Vector::new(&layout.columns[column].data_type, capacity);
     columns.iter().map(vector).collect()
 }
 
@@ -115,7 +115,7 @@ pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
 pub(crate) fn families_with(layout: &RowLayout, columns: &[usize]) -> Vec<usize> {
     let family = |&column: &usize| match layout.columns[column].place {
         ColumnPlace::Packed { family, .. } => Some(family),
-        ColumnPlace::Key(_) => key_loses_form(layout.columns[column].data_type).then_some(0),
+        ColumnPlace::Key(_) => key_loses_form(&layout.columns[column].data_type).then_some(0),
     };
     let mut families: Vec<usize> = columns.iter().filter_map(family).collect();
     families.sort_unstable();

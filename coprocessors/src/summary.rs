@@ -117,14 +117,14 @@ impl CoprocessorFactory for SummaryFactory {
             let column = &table.columns[group];
             columns.push(ColumnDefinition {
                 name: column.name.clone(),
-                sql_type: column.sql_type,
+                sql_type: column.sql_type.clone(),
                 not_null: column.not_null,
             });
         }
         columns.push(named("row_count".to_owned(), DataType::Int8, true));
         for &summed in attachment.arguments.columns("sum").unwrap_or_default() {
             let column = &table.columns[summed];
-            let sum_type = sum_type(&column.name, column.sql_type.base)?;
+            let sum_type = sum_type(&column.name, &column.sql_type.base)?;
             columns.push(named(format!("{}_count", column.name), DataType::Int8, true));
             columns.push(named(format!("{}_sum", column.name), sum_type, false));
         }
@@ -173,7 +173,7 @@ impl CoprocessorFactory for SummaryFactory {
 }
 
 /// Returns the type of a sum.
-fn sum_type(column: &str, data_type: DataType) -> Result<DataType> {
+fn sum_type(column: &str, data_type: &DataType) -> Result<DataType> {
     match data_type {
         DataType::Int2 | DataType::Int4 => Ok(DataType::Int8),
         DataType::Int8 | DataType::Numeric => Ok(DataType::Numeric),

@@ -265,7 +265,8 @@ impl<'a> TopNCall<'a> {
 }
 
 fn output_types(request: &TopNRequest) -> Vec<DataType> {
-    let data_type = |&position: &usize| request.layout.columns[request.columns[position]].data_type;
+    let data_type =
+        |&position: &usize| request.layout.columns[request.columns[position]].data_type.clone();
     request.output.iter().map(data_type).collect()
 }
 
@@ -286,7 +287,7 @@ impl Merger {
     /// Adds the rows of a response.
     pub fn add(&mut self, response: TopNResponse) {
         let row_count = response.row_count;
-        let start = Vector::constant(&Datum::bytea(response.start), DataType::Bytea, row_count);
+        let start = Vector::constant(&Datum::bytea(response.start), &DataType::Bytea, row_count);
         let keys = response.keys.into_iter().chain([start]).map(Arc::new).collect();
         let columns = response.columns.into_iter().map(Arc::new).collect();
         self.first.add_candidates(Batch { columns, row_count }, keys);

@@ -100,7 +100,7 @@ impl CoprocessorFactory for TtlByColumnFactory {
     fn build(&self, attachment: &Attachment<'_>) -> Result<Arc<dyn RegionObserver>> {
         let column = attachment.arguments.column("column").unwrap_or_default();
         let known = &attachment.table.columns[column];
-        let data_type = known.sql_type.base;
+        let data_type = &known.sql_type.base;
         if !matches!(data_type, DataType::Timestamp | DataType::Timestamptz | DataType::Date) {
             bail!(DATATYPE_MISMATCH: "column \"{}\" of type {} cannot be used as expiration time",
                 known.name, data_type.sql_name(); detail "The column must be a timestamp or a date.");

@@ -90,7 +90,7 @@ pub fn key_text(
         if position > 0 {
             out.push_str(", ");
         }
-        out.push_str(&value_text(value, *data_type, style));
+        out.push_str(&value_text(value, data_type, style));
     }
     out.push(')');
     out
@@ -155,7 +155,7 @@ pub fn failing_row(types: &[DataType], values: &[Datum], style: &TextStyle) -> S
         if position > 0 {
             out.push_str(", ");
         }
-        let text = value_text(value, *data_type, style);
+        let text = value_text(value, data_type, style);
         if text.len() > FAILING_VALUE_BYTES {
             out.push_str(&text[..text.floor_char_boundary(FAILING_VALUE_BYTES)]);
             out.push_str("...");
@@ -167,7 +167,7 @@ pub fn failing_row(types: &[DataType], values: &[Datum], style: &TextStyle) -> S
     out
 }
 
-fn value_text(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
+fn value_text(value: &Datum, data_type: &DataType, style: &TextStyle) -> String {
     if matches!(value, Datum::Null) {
         return "null".to_owned();
     }

@@ -98,7 +98,7 @@ impl RowSample {
         let columns = shown.map(|(position, column)| SampledColumn {
             position,
             name: column.name.clone(),
-            data_type: table.layout.columns[position].data_type,
+            data_type: table.layout.columns[position].data_type.clone(),
             values: Vec::new(),
             present: Vec::new(),
         });
@@ -136,7 +136,7 @@ impl RowSample {
 
 impl SampledColumn {
     fn put(&mut self, place: usize, value: &types::Datum) {
-        let form = key_form(value, self.data_type, self.data_type);
+        let form = key_form(value, &self.data_type, &self.data_type);
         let form = form.filter(|form| form.len() <= VALUE_BYTES_MAX);
         if place == self.values.len() {
             self.values.push(form);

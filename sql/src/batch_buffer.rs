@@ -222,7 +222,7 @@ impl BatchBuffer {
         if self.types.len() == count {
             return Some(Arc::clone(&self.types));
         }
-        let known = self.types.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let known = self.types.iter().cloned().map(Some).chain(std::iter::repeat(None));
         batch
             .columns
             .iter()

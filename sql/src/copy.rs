@@ -273,7 +273,7 @@ impl CopyIn {
             || filter.as_ref().is_some_and(Expr::calls_volatile_routines);
         Ok(CopyIn {
             format,
-            targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type)).collect(),
+            targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type.clone())).collect(),
             catalog,
             sink: RowSink::new(Arc::clone(&table), exec::Context { row_by_row, ..context }),
             table,
@@ -305,7 +305,7 @@ impl CopyIn {
             return Err(self.miscounted(line, fields.len()));
         }
         for (at, field) in fields.iter().enumerate() {
-            let sql_type = self.targets[at].1;
+            let sql_type = &self.targets[at].1;
             let datum = match field {
                 None => Ok(Datum::Null),
                 Some(value) => parse(value, sql_type, &self.style, &self.context),
@@ -335,7 +335,7 @@ impl CopyIn {
             return Err(in_line(error, &self.table, line));
         }
         for (at, field) in fields.iter().enumerate() {
-            let sql_type = self.targets[at].1;
+            let sql_type = &self.targets[at].1;
             let datum = match field {
                 None => Ok(Datum::Null),
                 Some(bytes) => binary::parse_as(bytes, sql_type, self.style.encoding)
@@ -429,19 +429,19 @@ impl CopyIn {
 
 fn parse(
     value: &str,
-    sql_type: SqlType,
+    sql_type: &SqlType,
     style: &text::TextStyle,
     context: &EvalContext,
 ) -> types::Result<Datum> {
-    fitted(text::parse(value, sql_type.base, style)?, sql_type, context)
+    fitted(text::parse(value, &sql_type.base, style)?, sql_type, context)
 }
 
 /// Casts a value to its column's type modifier.
-fn fitted(datum: Datum, sql_type: SqlType, context: &EvalContext) -> types::Result<Datum> {
+fn fitted(datum: Datum, sql_type: &SqlType, context: &EvalContext) -> types::Result<Datum> {
     if sql_type.modifier < 0 {
         return Ok(datum);
     }
-    cast::cast(&datum, sql_type.base, sql_type, false, context)
+    cast::cast(&datum, &sql_type.base, sql_type, false, context)
 }
 
 fn in_line(error: Error, table: &Table, line: u64) -> Error {

@@ -21,7 +21,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
-use crate::catalog::enumeration::ENUMS_PREFIX;
+use crate::catalog::enumeration::{ENUMS_PREFIX, Enumeration};
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
@@ -409,7 +409,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         catalog.add(CatalogObject::Function(Arc::new(function)));
     }
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
-        catalog.add(CatalogObject::of_type(UserType::Enum(decode(bytes)?)));
+        catalog.add(CatalogObject::of_type(UserType::Enum(Enumeration::of_record(decode(bytes)?))));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {

@@ -121,7 +121,7 @@ impl Error {
     /// after the mentions recorded before.
     #[must_use]
     pub fn with_type_mention(mut self, sql_type: impl Into<SqlType>) -> Error {
-        let base = sql_type.into().base;
+        let base = &sql_type.into().base;
         let found = TypeMention::find(&self.message, &self.mentions, base.oid(), base.sql_name());
         self.mentions.extend(found);
         self

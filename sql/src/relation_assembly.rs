@@ -63,13 +63,13 @@ impl TextBinding<'_> {
         columns: &[(String, SqlType)],
         target: Option<SqlType>,
     ) -> Result<Expr> {
-        let bound = expression(self.catalog, text, columns, target);
+        let bound = expression(self.catalog, text, columns, target.clone());
         if !self.fail_late {
             return bound;
         }
         Ok(bound.unwrap_or_else(|error| Expr::Unreadable {
             reason: format!("\"{text}\" cannot be read: {}", error.message).into(),
-            data_type: target.map_or(DataType::Text, |target| target.base),
+            data_type: target.map_or(DataType::Text, |target| target.base.clone()),
         }))
     }
 }
@@ -103,21 +103,21 @@ pub fn table_of(
     let mut columns = Vec::with_capacity(record.columns.len());
     for (column, (name, sql_type)) in record.columns.iter().zip(&names) {
         let default = match &column.default {
-            Some(text) => Some(texts.bind(text, &[], Some(*sql_type))?),
+            Some(text) => Some(texts.bind(text, &[], Some(sql_type.clone()))?),
             None => None,
         };
         columns.push(Column {
             name: name.clone(),
-            sql_type: *sql_type,
+            sql_type: sql_type.clone(),
             not_null: column.not_null,
             default,
             generated: match &column.generated {
-                Some(text) => Some(texts.bind(text, &names, Some(*sql_type))?),
+                Some(text) => Some(texts.bind(text, &names, Some(sql_type.clone()))?),
                 None => None,
             },
             identity: column.identity,
             domain: sql_type.domain.and_then(|oid| catalog.domain(oid)).cloned(),
-            collation: column.collation.or_else(|| collation::of(catalog, *sql_type)),
+            collation: column.collation.or_else(|| collation::of(catalog, sql_type)),
             dropped: column.dropped,
         });
     }
@@ -173,7 +173,7 @@ pub fn domain_of(texts: TextBinding<'_>, record: DomainRecord) -> Result<Domain>
     }
     let mut own: Vec<&CheckRecord> = record.checks.iter().collect();
     own.sort_by(|a, b| a.name.cmp(&b.name));
-    let columns = [(VALUE.to_owned(), over)];
+    let columns = [(VALUE.to_owned(), over.clone())];
     for check in own {
         let target = Some(DataType::Bool.into());
         let bound = texts.bind(&check.predicate, &columns, target)?;
@@ -194,8 +194,8 @@ pub fn domain_of(texts: TextBinding<'_>, record: DomainRecord) -> Result<Domain>
         elements,
         fields: Vec::new(),
     };
-    let sql_type = SqlType { domain: Some(oid), ..over };
-    let collation = record.collation.or_else(|| collation::of(catalog, over));
+    let sql_type = SqlType { domain: Some(oid), ..over.clone() };
+    let collation = record.collation.or_else(|| collation::of(catalog, &over));
     let checks = Arc::new(checks);
     let domain =
         Domain { record, base_type: over, sql_type, collation, default, checks, array: None };
@@ -236,7 +236,7 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
         let data_type = catalog.column_type(column)?.base;
         let missing = match &column.missing {
             None => Datum::Null,
-            Some(text) => types::text::parse(text, data_type, &TextStyle::default())?,
+            Some(text) => types::text::parse(text, &data_type, &TextStyle::default())?,
         };
         columns.push(LayoutColumn { data_type, place, missing });
     }
@@ -446,7 +446,7 @@ fn index_layout(
         columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
     };
     for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
-        add(expression.data_type(), Some(position), 0);
+        add(expression.data_type().clone(), Some(position), 0);
         key.push(KeyColumn {
             column: position,
             descending: declared.descending,
@@ -455,14 +455,14 @@ fn index_layout(
     }
     for (offset, base) in base_layout.key.iter().enumerate() {
         let position = (!unique).then_some(keys.len() + offset);
-        add(base_layout.columns[base.column].data_type, position, 0);
+        add(base_layout.columns[base.column].data_type.clone(), position, 0);
         if position.is_some() {
             key.push(KeyColumn { column: keys.len() + offset, ..*base });
         }
     }
     for column in &record.include {
         let family = families.of_column(base_layout, *column as usize);
-        add(names[*column as usize].1.base, None, family);
+        add(names[*column as usize].1.base.clone(), None, family);
     }
     RowLayout {
         columns,

@@ -202,7 +202,7 @@ impl ResultRows {
                 RowsSource::Ready(batches) => batches.pop_front()?,
                 RowsSource::Point(row) => row.take().map(|row| {
                     let types: SmallVec<[DataType; 8]> =
-                        self.columns.iter().map(|column| column.sql_type.base).collect();
+                        self.columns.iter().map(|column| column.sql_type.base.clone()).collect();
                     Batch::from_rows(&types, std::slice::from_ref(&row))
                 }),
             };

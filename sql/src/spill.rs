@@ -19,6 +19,7 @@ use store::env::{AppendFile, Env, ReadFile, check_reserve};
 use store::error::Veto;
 use store::sorted_load::{ScratchFile, ScratchSpace};
 use types::batchcode::{read_batch, write_batch};
+use types::datatype::composite::Fields;
 use types::vector::RowSizes;
 use types::{Batch, DataType};
 
@@ -61,6 +62,8 @@ pub struct SpillWriter {
 pub struct SpillFile {
     spill: Arc<StatementSpill>,
     types: Arc<[DataType]>,
+    /// The fields of the records in it.
+    fields: Vec<Fields>,
     path: PathBuf,
     byte_count: u64,
     row_count: u64,
@@ -145,8 +148,9 @@ impl StatementSpill {
         let path = self.area.new_path();
         let to = self.area.env.create_temporary(&path)?;
         let (spill, types) = (Arc::clone(self), Arc::clone(types));
-        let file =
-            SpillFile { spill, types, path, byte_count: 0, row_count: 0, batch_bytes_max: 0 };
+        let fields = Vec::new();
+        let (byte_count, row_count, batch_bytes_max) = (0, 0, 0);
+        let file = SpillFile { spill, types, fields, path, byte_count, row_count, batch_bytes_max };
         Ok(SpillWriter { file, to, buffer: Vec::new() })
     }
 
@@ -290,7 +294,7 @@ impl SpillWriter {
         debug_assert_eq!(batch.columns.len(), self.file.types.len(), "columns of a spill file");
         let start = self.buffer.len();
         self.buffer.resize(start + HEADER_BYTES, 0);
-        write_batch(batch, &self.file.types, &mut self.buffer);
+        write_batch(batch, &self.file.types, &mut self.file.fields, &mut self.buffer);
         let frame = &mut self.buffer[start..];
         let checksum = crc32c::crc32c(&frame[HEADER_BYTES..]);
         let length = u32::try_from(frame.len() - HEADER_BYTES)
@@ -376,7 +380,7 @@ impl SpillHeap {
         let (header, frame) = bytes.split_at(HEADER_BYTES);
         let checksum = header[4..].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
         match crc32c::crc32c(frame) == checksum {
-            true => Ok(read_batch(types, frame)?),
+            true => Ok(read_batch(types, &self.writer.file.fields, frame)?),
             false => {
                 let path = &self.writer.file.path;
                 Err(store::Error::corrupt(path, place.offset, "checksum mismatch").into())
@@ -425,10 +429,10 @@ impl SpillReader {
         let (length, checksum) = header.split_at(4);
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
         let (length, checksum) = (number(length) as usize, number(checksum));
-        let types = Arc::clone(&self.file.types);
+        let file = Arc::clone(&self.file);
         match self.take(length)? {
             Some(frame) if crc32c::crc32c(frame) == checksum => {
-                Ok(Some(read_batch(&types, frame)?))
+                Ok(Some(read_batch(&file.types, &file.fields, frame)?))
             }
             _ => {
                 let path = &self.file.path;

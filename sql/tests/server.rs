@@ -125,7 +125,7 @@ fn run_all(session: &mut Session, text: &str, show: &mut dyn FnMut(String)) -> R
         let execution = session.execute(&prepared, Vec::new())?;
         if let Execution::Rows(mut rows) | Execution::CopyOut(mut rows, _) = execution {
             let types: Vec<DataType> =
-                rows.columns().iter().map(|column| column.sql_type.base).collect();
+                rows.columns().iter().map(|column| column.sql_type.base.clone()).collect();
             while let Some(batch) = rows.next_batch(1_000)? {
                 (0..batch.row_count).for_each(|row| show(row_text(&batch, row, &types, session)));
             }
@@ -141,7 +141,7 @@ fn row_text(batch: &Batch, row: usize, types: &[DataType], session: &Session) ->
             return "NULL".to_owned();
         }
         let mut bytes = Vec::new();
-        types::text::write_short(value, *data_type, &session.text_style(), &mut bytes);
+        types::text::write_short(value, data_type, &session.text_style(), &mut bytes);
         String::from_utf8(bytes).unwrap()
     });
     shown.collect::<Vec<_>>().join("|")

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use std::any::Any;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sql::EngineOptions;
+use sql::catalog::user_type::UserType;
 use sql::engine::Engine;
 use sql::session::{Session, SessionOptions};
 use store::env::fault::{FaultEnv, Unsynced};
@@ -98,4 +100,47 @@ fn alter_table_leaves_independent_tables_and_row_types_alone() {
     let after = engine.catalog();
     let users = after.sequences().map(|one| after.possible_sequence_users(one.oid).len());
     assert_eq!(users.collect::<Vec<_>>(), [1, 1, 2, 1, 1, 1, 1]);
+}
+
+/// Returns the user-defined types and row types of an engine's catalog, by name.
+fn types(engine: &Engine) -> Vec<(String, Weak<dyn Any + Send + Sync>)> {
+    let catalog = engine.catalog();
+    let types = catalog.types_and_row_types().into_iter();
+    types
+        .map(|one| {
+            let shared: Arc<dyn Any + Send + Sync> = match one.as_ref() {
+                UserType::Enum(of) => of.enum_type.clone(),
+                UserType::Composite(of) => of.composite_type.clone(),
+                UserType::Domain(of) => of.clone(),
+            };
+            (one.name().to_owned(), Arc::downgrade(&shared))
+        })
+        .collect()
+}
+
+#[test]
+fn dropped_types_are_freed_and_databases_share_none() {
+    let engines = [open(&FaultEnv::new(4)), open(&FaultEnv::new(5))];
+    for (engine, label) in engines.iter().zip(["sad", "blue"]) {
+        run(
+            engine,
+            &format!(
+                "CREATE TYPE mood AS ENUM ('{label}'); CREATE TYPE pair AS (a mood, b mood[]);
+                 CREATE TABLE t (id int PRIMARY KEY, p pair); CREATE VIEW v AS SELECT t FROM t;
+                 INSERT INTO t VALUES (1, ROW('{label}', '{{{label}}}'))"
+            ),
+        );
+    }
+    assert_eq!(run(&engines[0], "SELECT * FROM v"), ["(1,\"(sad,{sad})\")"]);
+    assert_eq!(run(&engines[1], "SELECT * FROM v"), ["(1,\"(blue,{blue})\")"]);
+    let [first, second] = engines.each_ref().map(|engine| types(engine));
+    for ((name, one), (_, other)) in first.iter().zip(&second) {
+        assert!(!one.ptr_eq(other) && one.strong_count() > 0, "{name}");
+    }
+    run(&engines[0], "DROP VIEW v; DROP TABLE t; DROP TYPE pair, mood");
+    for (name, one) in &first {
+        assert_eq!(one.strong_count(), 0, "{name} is freed");
+    }
+    assert_eq!(run(&engines[1], "SELECT * FROM v"), ["(1,\"(blue,{blue})\")"]);
+    assert!(second.iter().all(|(_, one)| one.strong_count() > 0));
 }

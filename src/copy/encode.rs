@@ -31,7 +31,7 @@ pub fn write_row(
             continue;
         }
         value.clear();
-        vector_text::write(column, row, *data_type, style, value)?;
+        vector_text::write(column, row, data_type, style, value)?;
         let quote = format.forced.quote.get(position) == Some(&true);
         write_field(format, quote, value, &mut pace, out)?;
     }
@@ -56,7 +56,7 @@ pub fn write_binary(
             continue;
         }
         let value = column.datum_at(row, &mut pace)?;
-        binary::write(&value, *data_type, style.encoding, &mut pace, out)?;
+        binary::write(&value, data_type, style.encoding, &mut pace, out)?;
         let length = (out.len() - at - 4) as i32;
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }

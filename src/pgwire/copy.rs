@@ -65,7 +65,7 @@ impl Connection {
         let formats = vec![i16::from(code); count];
         self.channel.output().put(&CopyOutResponse::new(code, columns, formats));
         let types: Vec<DataType> =
-            rows.columns().iter().map(|column| column.sql_type.base).collect();
+            rows.columns().iter().map(|column| column.sql_type.base.clone()).collect();
         let style = rows.style(self.session.text_style());
         let encoding = format.encoding.unwrap_or(style.encoding);
         if format.header {

@@ -369,9 +369,9 @@ fn parameters(
         parameters.push(match (value, formats.at(position)) {
             (None, _) => Datum::Null,
             (Some(bytes), Format::Text) => {
-                text::parse(&style.encoding.decode_text(bytes)?, sql_type.base, style)?
+                text::parse(&style.encoding.decode_text(bytes)?, &sql_type.base, style)?
             }
-            (Some(bytes), Format::Binary) => binary::parse_as(bytes, *sql_type, style.encoding)?,
+            (Some(bytes), Format::Binary) => binary::parse_as(bytes, sql_type, style.encoding)?,
         });
     }
     Ok(parameters)

@@ -95,7 +95,7 @@ impl RowEncoder {
     /// Creates the encoder of a result with these columns.
     pub(crate) fn new(columns: &[OutputColumn], formats: &Formats) -> RowEncoder {
         let form = |(at, column): (usize, &OutputColumn)| {
-            (column.sql_type.base, column.sql_type.domain_array, formats.at(at))
+            (column.sql_type.base.clone(), column.sql_type.domain_array, formats.at(at))
         };
         RowEncoder { columns: columns.iter().enumerate().map(form).collect() }
     }
@@ -153,14 +153,14 @@ impl RowEncoder {
             out.extend_from_slice(&[0; 4]);
             match format {
                 Format::Text => {
-                    vector_text::write(vector, row, *data_type, style, out)?;
+                    vector_text::write(vector, row, data_type, style, out)?;
                     if !UTF8 {
                         let mut pace = InterruptPacer::new(&style.interrupt);
                         style.encoding.encode_tail(out, value + 4, &mut pace)?;
                     }
                 }
                 Format::Binary => {
-                    write_binary(vector, row, *data_type, style, out)?;
+                    write_binary(vector, row, data_type, style, out)?;
                     if let Some(array) = of_domain {
                         // The domain's OID is one less than its array type's.
                         let element = value + 4 + ARRAY_ELEMENT;
@@ -193,7 +193,7 @@ const ARRAY_ELEMENT: usize = 8;
 fn write_binary(
     vector: &Vector,
     row: usize,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> sql::Result<()> {
@@ -201,14 +201,14 @@ fn write_binary(
     match &vector.data {
         VectorData::Int2(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Int4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
-        VectorData::Int8(values) if data_type == DataType::Int8 => {
+        VectorData::Int8(values) if *data_type == DataType::Int8 => {
             out.extend_from_slice(&values[row].to_be_bytes());
         }
         VectorData::Float4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Float8(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Bytea(values) => pace.append(out, values.get(row))?,
         VectorData::Text(values)
-            if data_type != DataType::InternalChar && style.encoding.is_utf8() =>
+            if *data_type != DataType::InternalChar && style.encoding.is_utf8() =>
         {
             pace.append(out, values.get(row))?;
         }
@@ -226,7 +226,7 @@ mod tests {
     fn columns(types: &[DataType]) -> Vec<OutputColumn> {
         let column = |data_type: &DataType| OutputColumn {
             name: "c".to_owned(),
-            sql_type: (*data_type).into(),
+            sql_type: (data_type).into(),
             origin: None,
         };
         types.iter().map(column).collect()
@@ -283,13 +283,13 @@ mod tests {
             (DataType::Date, Datum::Date(-1)),
         ];
         for (data_type, datum) in cases {
-            let vector = Vector::constant(&datum, data_type, 1);
+            let vector = Vector::constant(&datum, &data_type, 1);
             let (mut short, mut long) = (Vec::new(), Vec::new());
-            write_binary(&vector, 0, data_type, &TextStyle::default(), &mut short).unwrap();
+            write_binary(&vector, 0, &data_type, &TextStyle::default(), &mut short).unwrap();
             let utf8 = Encoding::utf8();
             binary::write(
                 &datum,
-                data_type,
+                &data_type,
                 utf8,
                 &mut InterruptPacer::without_interrupt(),
                 &mut long,

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use crate::datatype::DataType;
+use crate::datatype::composite::Fields;
 use crate::error::{Error, Result};
 use crate::rowcode::value;
 use crate::vector::{Batch, BytesVector, Vector, VectorData};
@@ -24,26 +25,26 @@ fn corrupt(what: &str) -> Error {
     err!(DATA_CORRUPTED: "cannot decode spilled data: {what}")
 }
 
-/// Appends a batch.
-pub fn write_batch(batch: &Batch, types: &[DataType], out: &mut Vec<u8>) {
+/// Appends a batch. `fields` receives the fields of values of type `record`.
+pub fn write_batch(batch: &Batch, types: &[DataType], fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
     batch.check();
     assert_eq!(batch.columns.len(), types.len(), "each column has a type");
     out.extend(length(batch.row_count).to_le_bytes());
     for (column, data_type) in batch.columns.iter().zip(types) {
-        write_column(column, *data_type, out);
+        write_column(column, data_type, fields, out);
     }
 }
 
-/// Decodes a batch of columns of these types.
+/// Decodes a batch of columns of these types, written with these fields of records.
 ///
 /// # Errors
 ///
 /// `XX001` if the bytes are malformed.
-pub fn read_batch(types: &[DataType], bytes: &[u8]) -> Result<Batch> {
-    let mut reader = Reader { bytes };
+pub fn read_batch(types: &[DataType], fields: &[Fields], bytes: &[u8]) -> Result<Batch> {
+    let mut reader = Reader { bytes, fields };
     let row_count = reader.length()?;
     let columns: Result<Vec<_>> =
-        types.iter().map(|data_type| reader.column(*data_type, row_count).map(Arc::new)).collect();
+        types.iter().map(|data_type| reader.column(data_type, row_count).map(Arc::new)).collect();
     Ok(Batch { columns: columns?, row_count })
 }
 
@@ -51,7 +52,12 @@ fn length(value: usize) -> u32 {
     u32::try_from(value).expect("a vector holds less than 4 GiB")
 }
 
-fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
+fn write_column(
+    column: &Vector,
+    data_type: &DataType,
+    fields: &mut Vec<Fields>,
+    out: &mut Vec<u8>,
+) {
     out.push(u8::from(column.validity.is_some()));
     if let Some(validity) = &column.validity {
         out.extend(validity.iter().map(|valid| u8::from(*valid)));
@@ -76,7 +82,7 @@ fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
         (_, Some(width)) => {
             for row in 0..column.len() {
                 let start = out.len();
-                value::write(&column.datum(row), out);
+                value::write(&column.datum(row), fields, out);
                 debug_assert!(out.len() <= start + width, "a value exceeds its {width} bytes");
                 out.resize(start + width, 0);
             }
@@ -84,7 +90,7 @@ fn write_column(column: &Vector, data_type: DataType, out: &mut Vec<u8>) {
         (_, None) => {
             let (mut ends, mut bytes) = (Vec::with_capacity(column.len()), Vec::new());
             for row in 0..column.len() {
-                value::write(&column.datum(row), &mut bytes);
+                value::write(&column.datum(row), fields, &mut bytes);
                 ends.push(length(bytes.len()));
             }
             write_variable(&ends, &bytes, out);
@@ -101,6 +107,7 @@ fn write_variable(ends: &[u32], bytes: &[u8], out: &mut Vec<u8>) {
 
 struct Reader<'a> {
     bytes: &'a [u8],
+    fields: &'a [Fields],
 }
 
 impl<'a> Reader<'a> {
@@ -120,7 +127,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(self.array::<4>(1)?[0]) as usize)
     }
 
-    fn column(&mut self, data_type: DataType, row_count: usize) -> Result<Vector> {
+    fn column(&mut self, data_type: &DataType, row_count: usize) -> Result<Vector> {
         let validity = match self.take(1)? {
             [0] => None,
             _ => Some(self.take(row_count)?.iter().map(|byte| *byte != 0).collect::<Vec<bool>>()),
@@ -154,11 +161,16 @@ impl<'a> Reader<'a> {
             (_, Some(width)) => {
                 let bytes = self.take(row_count.saturating_mul(width))?;
                 let rows = bytes.chunks_exact(width);
-                return each_value(column, rows, validity.as_deref(), data_type);
+                return each_value(column, rows, validity.as_deref(), (data_type, self.fields));
             }
             (_, None) => {
                 let values = self.variable(row_count)?;
-                return each_value(column, values.iter(), validity.as_deref(), data_type);
+                return each_value(
+                    column,
+                    values.iter(),
+                    validity.as_deref(),
+                    (data_type, self.fields),
+                );
             }
         }
         column.validity = validity;
@@ -181,12 +193,12 @@ fn each_value<'a>(
     mut column: Vector,
     values: impl Iterator<Item = &'a [u8]>,
     validity: Option<&[bool]>,
-    data_type: DataType,
+    (data_type, fields): (&DataType, &[Fields]),
 ) -> Result<Vector> {
     for (row, bytes) in values.enumerate() {
         match validity {
             Some(validity) if !validity[row] => column.push_null(),
-            _ => value::read(bytes, data_type, &mut column)?,
+            _ => value::read(bytes, data_type, fields, &mut column)?,
         }
     }
     Ok(column)
@@ -223,27 +235,28 @@ mod tests {
                 ["00000000-0000-0000-0000-000000000000", "6f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"],
             ),
         ];
-        let types: Vec<DataType> = texts.iter().map(|(data_type, _)| *data_type).collect();
-        let parse = |data_type: DataType, value: &str| {
+        let types: Vec<DataType> = texts.iter().map(|(data_type, _)| data_type.clone()).collect();
+        let parse = |data_type: &DataType, value: &str| {
             text::parse(value, data_type, &TextStyle::default()).unwrap()
         };
         let row = |at: usize| -> Vec<Datum> {
-            texts.iter().map(|(data_type, values)| parse(*data_type, values[at])).collect()
+            texts.iter().map(|(data_type, values)| parse(data_type, values[at])).collect()
         };
         let nulls = vec![Datum::Null; types.len()];
         for rows in [vec![], vec![row(0), row(1)], vec![row(1), nulls.clone(), row(0)], vec![nulls]]
         {
             let batch = Batch::from_rows(&types, &rows);
             let mut bytes = Vec::new();
-            write_batch(&batch, &types, &mut bytes);
-            let read = read_batch(&types, &bytes).unwrap();
+            let mut fields = Vec::new();
+            write_batch(&batch, &types, &mut fields, &mut bytes);
+            let read = read_batch(&types, &fields, &bytes).unwrap();
             assert_eq!(read.row_count, rows.len());
             let read: Vec<Vec<Datum>> = (0..read.row_count).map(|row| read.row(row)).collect();
             // Compared as text, because NaN is not equal to itself.
             assert_eq!(format!("{read:?}"), format!("{rows:?}"));
             // Any truncation is detected.
             for cut in 0..bytes.len() {
-                read_batch(&types, &bytes[..cut]).unwrap_err();
+                read_batch(&types, &fields, &bytes[..cut]).unwrap_err();
             }
         }
     }

@@ -121,7 +121,7 @@ pub(crate) fn trimmed(text: &[u8]) -> &[u8] {
 }
 
 /// Returns the part of a text that is significant in comparisons.
-fn compared(text: &[u8], data_type: DataType) -> &[u8] {
+fn compared<'a>(text: &'a [u8], data_type: &DataType) -> &'a [u8] {
     match data_type {
         DataType::Char => trimmed(text),
         _ => text,
@@ -132,7 +132,7 @@ impl ItemSet {
     /// Creates the set of constants of a type.
     pub(crate) fn new<'a>(
         items: impl IntoIterator<Item = &'a Datum>,
-        data_type: DataType,
+        data_type: &DataType,
     ) -> ItemSet {
         let (mut is_empty, mut has_null, mut known) = (true, false, Vec::new());
         for item in items {
@@ -154,7 +154,7 @@ impl ItemSet {
         } else {
             Items::Others(known.into_iter().cloned().collect())
         };
-        ItemSet { data_type, is_empty, has_null, items }
+        ItemSet { data_type: data_type.clone(), is_empty, has_null, items }
     }
 
     /// Returns for each value of a vector whether it is in the list, and the validity of the
@@ -189,13 +189,13 @@ impl ItemSet {
                 Items::Integers(items),
             ) => values.iter().map(|value| items.contains(*value)).collect(),
             (VectorData::Text(values), Items::Texts(items)) => {
-                let is_in = |row| items.contains(compared(values.get(row), self.data_type));
+                let is_in = |row| items.contains(compared(values.get(row), &self.data_type));
                 (0..values.len()).map(is_in).collect()
             }
             (_, Items::Others(items)) => {
                 let is_in = |row| {
                     let value = vector.datum(row);
-                    let is_it = |item: &Datum| value.compare_typed(item, self.data_type).is_eq();
+                    let is_it = |item: &Datum| value.compare_typed(item, &self.data_type).is_eq();
                     value != Datum::Null && items.iter().any(is_it)
                 };
                 (0..vector.len()).map(is_in).collect()

@@ -14,20 +14,20 @@ use crate::error::{Error, Result};
 ///
 /// A value too long for `varchar(n)`, too large for `numeric(p, s)`, of another length than
 /// `bit(n)`; unless `explicit` truncates it.
-pub fn apply(value: Datum, to: SqlType, explicit: bool) -> Result<Datum> {
+pub fn apply(value: Datum, to: &SqlType, explicit: bool) -> Result<Datum> {
     if let Datum::Nested(Nested::Array(array)) = &value
         && let Some(base) = to.base.element()
     {
-        let of_element = SqlType::new(base, to.modifier);
+        let of_element = SqlType::new(base.clone(), to.modifier);
         let fit = |value: &Datum| match value {
             Datum::Null => Ok(Datum::Null),
-            value => apply(value.clone(), of_element, explicit),
+            value => apply(value.clone(), &of_element, explicit),
         };
         let elements = array.elements.iter().map(fit).collect::<Result<_>>()?;
         let array = Array { dimensions: array.dimensions.clone(), elements };
         return Ok(Datum::Nested(Nested::Array(Arc::new(array))));
     }
-    match (value, to.base) {
+    match (value, &to.base) {
         (Datum::Text(string), DataType::Varchar) => {
             fit(&string, to, explicit).map(|fitting| match fitting {
                 Some(cut) => Datum::Text(cut.into()),
@@ -80,7 +80,7 @@ fn fit_interval(interval: Interval, modifier: i32) -> Interval {
 }
 
 /// Returns a bit string coerced to the length of its type.
-fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
+fn fit_bits(bits: &Bits, to: &SqlType, explicit: bool) -> Result<Bits> {
     let length = usize::try_from(to.modifier).unwrap_or(0);
     match to.base {
         DataType::Varbit if bits.len() <= length => Ok(bits.clone()),
@@ -97,7 +97,7 @@ fn fit_bits(bits: &Bits, to: SqlType, explicit: bool) -> Result<Bits> {
 
 /// Returns the prefix of a string that fits the length of a `varchar(n)` or `char(n)`, `None` if
 /// the string fits. Only blanks can be truncated unless the cast is explicit.
-fn fit(string: &str, to: SqlType, explicit: bool) -> Result<Option<&str>> {
+fn fit<'a>(string: &'a str, to: &SqlType, explicit: bool) -> Result<Option<&'a str>> {
     let length = usize::try_from(to.modifier - 4).unwrap_or(0);
     if string.len() <= length {
         return Ok(None);

@@ -34,7 +34,7 @@ impl SortKey {
 }
 
 /// Order of the values of one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyOrder {
     /// Type of the values.
     pub data_type: DataType,
@@ -47,7 +47,7 @@ pub struct KeyOrder {
 impl From<&SortKey> for KeyOrder {
     fn from(key: &SortKey) -> KeyOrder {
         KeyOrder {
-            data_type: key.expression.data_type(),
+            data_type: key.expression.data_type().clone(),
             descending: key.descending,
             nulls_first: key.nulls_first,
         }
@@ -56,10 +56,10 @@ impl From<&SortKey> for KeyOrder {
 
 impl KeyOrder {
     /// Compares a value with one of another vector of the same representation.
-    pub fn compare(self, (a, row): (&Vector, usize), (b, other): (&Vector, usize)) -> Ordering {
+    pub fn compare(&self, (a, row): (&Vector, usize), (b, other): (&Vector, usize)) -> Ordering {
         match (a.is_null(row), b.is_null(other)) {
             (false, false) => {
-                let order = a.compare_typed(row, b, other, self.data_type);
+                let order = a.compare_typed(row, b, other, &self.data_type);
                 if self.descending { order.reverse() } else { order }
             }
             (a_null, b_null) if self.nulls_first => b_null.cmp(&a_null),
@@ -69,7 +69,7 @@ impl KeyOrder {
 
     /// Returns the rows whose value does not sort after row `last` of another vector, if there is
     /// a vectorized kernel for the type.
-    fn rows_up_to(self, keys: &Vector, (other, last): (&Vector, usize)) -> Option<Vec<u32>> {
+    fn rows_up_to(&self, keys: &Vector, (other, last): (&Vector, usize)) -> Option<Vec<u32>> {
         if keys.validity.is_some() || other.is_null(last) {
             return None;
         }
@@ -89,7 +89,7 @@ impl KeyOrder {
 
     /// Returns for some rows without NULLs numbers in the order of the values, and whether equal
     /// numbers imply equal values.
-    pub fn sort_prefixes(self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
+    pub fn sort_prefixes(&self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
         let signed = |number: i64| number as u64 ^ 1 << 63;
         let float = |number: f64| {
             // In SQL's order: -0 equals 0, NaN is greatest.
@@ -131,7 +131,7 @@ impl KeyOrder {
         (numbers, are_exact)
     }
 
-    fn up_to<T: Copy + Ord>(self, keys: &[T], last: T) -> Vec<u32> {
+    fn up_to<T: Copy + Ord>(&self, keys: &[T], last: T) -> Vec<u32> {
         match self.descending {
             true => positions(keys.iter().map(|key| *key >= last)),
             false => positions(keys.iter().map(|key| *key <= last)),
@@ -196,10 +196,10 @@ const SLACK_ROWS: usize = 1024;
 impl FirstRows {
     /// Creates an empty result; `goal` is the maximum number of rows, `usize::MAX` for no limit.
     pub fn new(types: &[DataType], orders: Vec<KeyOrder>, goal: usize) -> FirstRows {
-        let vector = |data_type: DataType| Vector::new(data_type, 0);
+        let vector = |data_type: &DataType| Vector::new(data_type, 0);
         FirstRows {
-            columns: types.iter().copied().map(vector).collect(),
-            keys: orders.iter().map(|order| vector(order.data_type)).collect(),
+            columns: types.iter().map(vector).collect(),
+            keys: orders.iter().map(|order| vector(&order.data_type)).collect(),
             orders,
             goal,
             row_count: 0,

@@ -12,6 +12,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -109,31 +110,31 @@ struct Samples {
 }
 
 impl Samples {
-    fn value(&mut self, data_type: DataType, profile: Profile) -> Option<Datum> {
+    fn value(&mut self, data_type: &DataType, profile: Profile) -> Option<Datum> {
         let key = (format!("{data_type:?}"), profile);
         let make = || sample_text(data_type, profile).and_then(|text| parse(&text, data_type));
         self.values.entry(key).or_insert_with(make).clone()
     }
 }
 
-fn parse(text: &str, data_type: DataType) -> Option<Datum> {
+fn parse(text: &str, data_type: &DataType) -> Option<Datum> {
     text::parse(text, data_type, &TextStyle::default()).ok()
 }
 
 /// Returns the concrete type of a polymorphic argument.
-fn concrete(data_type: DataType) -> DataType {
+fn concrete(data_type: &DataType) -> DataType {
     match data_type {
         DataType::AnyArray | DataType::CompatibleArray => DataType::Text.array().unwrap(),
         DataType::AnyElement
         | DataType::AnyNonArray
         | DataType::Compatible
         | DataType::CompatibleNonArray => DataType::Text,
-        other => other,
+        other => other.clone(),
     }
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm for each type")]
-fn sample_text(data_type: DataType, profile: Profile) -> Option<String> {
+fn sample_text(data_type: &DataType, profile: Profile) -> Option<String> {
     let bytes = 2_000_000 * SCALE;
     let items = 100_000 * SCALE;
     let list = |open: &str, item: &dyn Fn(usize) -> String, close: &str| {
@@ -196,14 +197,14 @@ fn sample_text(data_type: DataType, profile: Profile) -> Option<String> {
             _ => list("", &|item| format!("({item},{})", item * 7 % 13), ""),
         },
         DataType::Array(element) => match profile {
-            Profile::Short => format!("{{{}}}", element_text(*element, 1)?),
+            Profile::Short => format!("{{{}}}", element_text(element, 1)?),
             Profile::Uniform => {
-                let text = element_text(*element, 7)?;
+                let text = element_text(element, 7)?;
                 list("{", &|_| text.clone(), "}")
             }
             _ => {
-                element_text(*element, 1)?;
-                list("{", &|item| element_text(*element, item).unwrap_or_default(), "}")
+                element_text(element, 1)?;
+                list("{", &|item| element_text(element, item).unwrap_or_default(), "}")
             }
         },
         _ => return None,
@@ -211,7 +212,7 @@ fn sample_text(data_type: DataType, profile: Profile) -> Option<String> {
 }
 
 /// Returns the text of an element of an array.
-fn element_text(element: DataType, number: usize) -> Option<String> {
+fn element_text(element: &DataType, number: usize) -> Option<String> {
     Some(match element {
         DataType::Int2 => (number % 30_000).to_string(),
         DataType::Int4
@@ -247,7 +248,7 @@ impl Caller {
         run: impl Fn(&[Datum], &[DataType], &EvalContext) + Send + Sync + 'static,
     ) {
         let run = Arc::new(run);
-        let types: Vec<DataType> = types.iter().map(|one| concrete(*one)).collect();
+        let types: Vec<DataType> = types.iter().map(concrete).collect();
         let mut tried: Vec<Vec<Profile>> = Vec::new();
         for profiles in PROFILES {
             let profiles: Vec<Profile> =
@@ -256,7 +257,7 @@ impl Caller {
                 continue;
             }
             let arguments: Option<Vec<Datum>> = (types.iter().zip(&profiles))
-                .map(|(data_type, profile)| self.samples.value(*data_type, *profile))
+                .map(|(data_type, profile)| self.samples.value(data_type, *profile))
                 .collect();
             let Some(arguments) = arguments else { continue };
             let call = format!("{name}({types:?}) with {profiles:?}");
@@ -297,8 +298,8 @@ fn check(functions: &'static [Signature], is_called: impl Fn(&str) -> bool) {
     let mut caller = Caller::new();
     for signature in functions.iter().filter(|one| is_called(one.name)) {
         caller.call(signature.name, signature.arguments, move |arguments, types, context| {
-            let first = types.first().copied().unwrap_or(DataType::Text);
-            let _ = function::call(signature.id, arguments, first, context);
+            let first = types.first().cloned().unwrap_or(DataType::Text);
+            let _ = function::call(signature.id, arguments, &first, context);
         });
     }
     assert!(caller.called > 100, "{}", caller.called);
@@ -324,7 +325,7 @@ fn set_returning_functions_check_interrupts_often() {
         caller.call(signature.name, signature.arguments, move |arguments, _, context| {
             let columns = sets::columns(signature.id);
             let mut columns: Vec<Vector> =
-                columns.iter().map(|(_, of)| Vector::new(concrete(*of), 1_000)).collect();
+                columns.iter().map(|(_, of)| Vector::new(&concrete(of), 1_000)).collect();
             let Ok(mut rows) = sets::open(signature.id, arguments, context) else { return };
             while rows.append(&mut columns, 1_000, context).is_ok_and(|count| count > 0) {
                 if context.style.interrupt.check().is_err() {
@@ -354,8 +355,8 @@ fn aggregates_check_interrupts_often() {
     ];
     let mut caller = Caller::new();
     for name in AGGREGATES {
-        for first in types {
-            let lists: [&[DataType]; 2] = [&[first], &[first, DataType::Text]];
+        for first in &types {
+            let lists: [&[DataType]; 2] = [from_ref(first), &[first.clone(), DataType::Text]];
             for list in lists {
                 let Some(resolved) = aggregate::resolve(name, list) else { continue };
                 let list: Vec<DataType> = list.to_vec();
@@ -405,15 +406,15 @@ fn gather(
 ) {
     const ROWS: usize = 4;
     let columns = || values.iter().zip(types).enumerate();
-    let arguments =
-        columns().map(|(index, (_, data_type))| Expr::Column { index, data_type: *data_type });
+    let arguments = columns()
+        .map(|(index, (_, data_type))| Expr::Column { index, data_type: data_type.clone() });
     let aggregate = Aggregate {
         kind: resolved.kind,
         arguments: arguments.collect(),
         distinct,
         order_by: Vec::new(),
         filter: None,
-        data_type: resolved.data_type,
+        data_type: resolved.data_type.clone(),
     };
     let rows: Vec<Vec<Datum>> = (0..ROWS).map(|_| values.to_vec()).collect();
     let batch = Batch::from_rows(types, &rows);
@@ -447,11 +448,12 @@ fn casts_check_interrupts_often() {
     ];
     types.extend(arrays.iter().filter_map(|element| element.array()));
     let mut caller = Caller::new();
-    for from in types.iter().copied() {
-        let is_target = |to: &DataType| cast::cast_context(from, *to).is_some();
-        for to in types.iter().copied().filter(is_target) {
-            caller.call(&format!("cast to {to:?} of "), &[from], move |values, _, context| {
-                let _ = cast::cast(&values[0], from, SqlType::from(to), true, context);
+    for from in &types {
+        for to in types.iter().filter(|to| cast::cast_context(from, to).is_some()) {
+            let what = format!("cast to {to:?} of ");
+            let (value, to) = (from.clone(), SqlType::from(to));
+            caller.call(&what, from_ref(from), move |values, _, context| {
+                let _ = cast::cast(&values[0], &value, &to, true, context);
             });
         }
     }

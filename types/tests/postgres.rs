@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests use the system directly")]
 
 use std::fmt::Write;
+use std::slice::from_ref;
 
 use types::aggregate::{self, Aggregate, AggregateStates, PartialStates};
 use types::cast;
@@ -69,10 +70,10 @@ fn unescape(field: &str) -> String {
 fn argument(field: &str) -> Result<(Datum, DataType), Error> {
     let (name, value) = field.split_once(':').expect("an argument is type:value");
     let data_type = DataType::from_name(name).unwrap_or_else(|| panic!("type {name}"));
-    Ok((parse(value, data_type)?, data_type))
+    Ok((parse(value, &data_type)?, data_type))
 }
 
-fn parse(value: &str, data_type: DataType) -> Result<Datum, Error> {
+fn parse(value: &str, data_type: &DataType) -> Result<Datum, Error> {
     match value {
         "null" => Ok(Datum::Null),
         _ => text::parse(value, data_type, &style()),
@@ -83,7 +84,7 @@ fn style() -> TextStyle {
     context().style
 }
 
-fn written(value: &Datum, data_type: DataType) -> String {
+fn written(value: &Datum, data_type: &DataType) -> String {
     if *value == Datum::Null {
         return "NULL".to_owned();
     }
@@ -121,19 +122,23 @@ fn function_results_match_postgresql() {
         let value = function::call(
             signature.id,
             &values,
-            signature.arguments.first().copied().unwrap_or(DataType::Unknown),
+            &signature.arguments.first().cloned().unwrap_or(DataType::Unknown),
             &context,
         )?;
-        assert!(value.fits(signature.result), "{fields:?}: {value:?}");
+        assert!(value.fits(&signature.result), "{fields:?}: {value:?}");
 
         // A batch with the same row twice gives the same result twice.
-        let arguments = (0..types.len()).map(|index| Expr::column(index, types[index])).collect();
-        let data_type = signature.result;
-        let call = Expr::Call { function: signature.id, arguments, data_type };
+        let arguments = (0..types.len()).map(|index| Expr::column(index, &types[index])).collect();
+        let data_type = signature.result.clone();
+        let call = Expr::Call { function: signature.id, arguments, data_type: data_type.clone() };
         let batch = Batch::from_rows(&types, &[values.clone(), values]);
         let answers = call.eval_batch(&batch, &context)?;
-        assert_eq!(written(&answers.datum(1), data_type), written(&value, data_type), "{fields:?}");
-        Ok(written(&value, signature.result))
+        assert_eq!(
+            written(&answers.datum(1), &data_type),
+            written(&value, &data_type),
+            "{fields:?}"
+        );
+        Ok(written(&value, &signature.result))
     });
 }
 
@@ -142,7 +147,7 @@ fn sql_type(text: &str) -> SqlType {
     let (name, modifiers) = text.trim_end_matches(')').split_once('(').unwrap_or((text, ""));
     let base = DataType::from_name(name).unwrap_or_else(|| panic!("type {name}"));
     let numbers: Vec<i32> = modifiers.split(',').filter_map(|number| number.parse().ok()).collect();
-    let modifier = match (base, numbers.as_slice()) {
+    let modifier = match (base.clone(), numbers.as_slice()) {
         (DataType::Numeric, [precision, scale]) => ((precision << 16) | scale) + 4,
         (DataType::Varchar | DataType::Char, [length]) => length + 4,
         (DataType::Interval, [digits]) => (0x7fff << 16) | digits,
@@ -158,17 +163,17 @@ fn cast_results_match_postgresql() {
     check(include_str!("postgres/casts.golden"), |fields| {
         let (value, from) = argument(&fields[0])?;
         let to = sql_type(&fields[1]);
-        if cast::cast_context(from, to.base).is_none() {
+        if cast::cast_context(&from, &to.base).is_none() {
             let names = (from.sql_name(), to.base.sql_name());
             let message = format!("cannot cast type {} to {}", names.0, names.1);
             return Err(Error::new("42846", message));
         }
-        let cast = cast::cast(&value, from, to, true, &context)?;
-        assert!(cast.is_null() || cast.fits(to.base), "{fields:?}: {cast:?}");
-        let batch = Batch::from_rows(&[from], &[vec![value.clone()], vec![value]]);
-        let vector = cast::cast_vector(&batch.columns[0], from, to, true, &context)?;
-        assert_eq!(written(&vector.datum(1), to.base), written(&cast, to.base), "{fields:?}");
-        Ok(written(&cast, to.base))
+        let cast = cast::cast(&value, &from, &to, true, &context)?;
+        assert!(cast.is_null() || cast.fits(&to.base), "{fields:?}: {cast:?}");
+        let batch = Batch::from_rows(from_ref(&from), &[vec![value.clone()], vec![value]]);
+        let vector = cast::cast_vector(&batch.columns[0], &from, &to, true, &context)?;
+        assert_eq!(written(&vector.datum(1), &to.base), written(&cast, &to.base), "{fields:?}");
+        Ok(written(&cast, &to.base))
     });
 }
 
@@ -176,19 +181,19 @@ fn cast_results_match_postgresql() {
 fn aggregate_results_match_postgresql() {
     check(include_str!("postgres/aggregates.golden"), |fields| {
         let data_type = DataType::from_name(&fields[1]).expect("a type");
-        let found = aggregate::resolve(&fields[0], &[data_type]).expect("an aggregate");
-        let (taken, result) = (found.arguments[0], found.data_type);
+        let found = aggregate::resolve(&fields[0], from_ref(&data_type)).expect("an aggregate");
+        let (taken, result) = (found.arguments[0].clone(), found.data_type);
         let call = Aggregate {
             kind: found.kind,
-            arguments: vec![Expr::column(0, taken)],
+            arguments: vec![Expr::column(0, &taken)],
             distinct: false,
             order_by: Vec::new(),
             filter: None,
-            data_type: result,
+            data_type: result.clone(),
         };
         let rows = fields[2..]
             .iter()
-            .map(|value| Ok(vec![parse(value, data_type)?]))
+            .map(|value| Ok(vec![parse(value, &data_type)?]))
             .collect::<Result<Vec<_>, Error>>()?;
         let context = context();
         let mut whole = AggregateStates::new(&call, &context);
@@ -207,7 +212,7 @@ fn aggregate_results_match_postgresql() {
         };
         assert_eq!(states.len(), call.partial_types().len());
         for (column, data_type) in states.iter().zip(call.partial_types()) {
-            let fits = |row| column.is_null(row) || column.datum(row).fits(data_type);
+            let fits = |row| column.is_null(row) || column.datum(row).fits(&data_type);
             assert!((0..rows.len()).all(fits), "{fields:?}: {states:?}");
         }
         let mut merged = AggregateStates::new(&call, &context);
@@ -215,8 +220,8 @@ fn aggregate_results_match_postgresql() {
         merged.merge(&partial, &vec![0; rows.len()])?;
         let answer = whole.finish(0..1)?.datum(0);
         let merged = merged.finish(0..1)?.datum(0);
-        assert_eq!(written(&merged, result), written(&answer, result), "{fields:?}");
-        Ok(written(&answer, result))
+        assert_eq!(written(&merged, &result), written(&answer, &result), "{fields:?}");
+        Ok(written(&answer, &result))
     });
 }
 
@@ -363,7 +368,7 @@ fn cast_contexts_match_postgresql() {
         .collect();
     let types: Vec<DataType> = function::all()
         .iter()
-        .flat_map(|signature| signature.arguments.iter().copied())
+        .flat_map(|signature| signature.arguments.iter().cloned())
         // Arrays have the casts of their elements.
         .filter(|data_type| data_type.element().is_none() && !data_type.is_polymorphic())
         .collect::<std::collections::BTreeSet<_>>()
@@ -385,7 +390,7 @@ fn cast_contexts_match_postgresql() {
                 None if from.is_text() => Some(Explicit),
                 None => None,
             };
-            assert_eq!(cast::cast_context(*from, *to), expected, "{from:?} to {to:?}");
+            assert_eq!(cast::cast_context(from, to), expected, "{from:?} to {to:?}");
         }
     }
 }

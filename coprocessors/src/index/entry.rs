@@ -341,7 +341,7 @@ fn sources(spec: &IndexSpec, copies_primary_key: bool) -> Vec<EntryColumnSource>
         _ => EntryColumnSource::Function(position),
     });
     let primary_key = spec.base_layout.key.iter().map(|key| {
-        let forgets = key_loses_form(spec.base_layout.columns[key.column].data_type);
+        let forgets = key_loses_form(&spec.base_layout.columns[key.column].data_type);
         if copies_primary_key && !forgets {
             EntryColumnSource::Copied
         } else {
@@ -525,7 +525,7 @@ pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
 /// Returns the bytes that follow the index keys in a row key without salt.
 pub(super) fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Result<&'a [u8]> {
     for column in &spec.layout.key[..spec.keys.len()] {
-        let data_type = spec.layout.columns[column.column].data_type;
+        let data_type = &spec.layout.columns[column.column].data_type;
         // The unit sink discards the values: only their lengths count.
         let length =
             keycode::decode_into(key, data_type, column.descending, column.nulls_first, &mut ())?;
@@ -549,8 +549,10 @@ pub(super) fn duplicate_veto(
         None => spec.layout.decode_key(index_key)?,
     };
     let names: Vec<&str> = spec.key_names.iter().map(String::as_str).collect();
-    let types: Vec<DataType> =
-        spec.layout.columns[..spec.keys.len()].iter().map(|column| column.data_type).collect();
+    let types: Vec<DataType> = spec.layout.columns[..spec.keys.len()]
+        .iter()
+        .map(|column| column.data_type.clone())
+        .collect();
     Ok(veto(&DuplicateKey {
         constraint: &spec.name,
         table: &spec.table,

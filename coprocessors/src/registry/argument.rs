@@ -217,7 +217,7 @@ fn read(parameter: &Parameter, table: &TableSchema, text: &str) -> Result<Argume
             Argument::Integer(text.parse().map_err(|_| bad("The value must be an integer"))?)
         }
         ArgumentKind::Boolean => {
-            let value = text::parse(text, DataType::Bool, &TextStyle::default());
+            let value = text::parse(text, &DataType::Bool, &TextStyle::default());
             let value = value.ok().and_then(|value| value.as_bool());
             Argument::Boolean(value.ok_or_else(|| bad("The value must be true or false"))?)
         }
@@ -290,7 +290,7 @@ fn duration_micros(text: &str) -> Option<i64> {
         Ok(seconds) => seconds.checked_mul(1_000_000)?,
         Err(_) => {
             let style = TextStyle { time_zone: TimeZone::default(), ..TextStyle::default() };
-            let Ok(Datum::Interval(value)) = text::parse(text, DataType::Interval, &style) else {
+            let Ok(Datum::Interval(value)) = text::parse(text, &DataType::Interval, &style) else {
                 return None;
             };
             if value.months != 0 {

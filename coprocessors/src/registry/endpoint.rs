@@ -23,7 +23,7 @@ use crate::registry::{Arguments, Parameter, TableSchema};
 use crate::violation;
 
 /// A column of an endpoint's answer. It may be NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerColumn {
     /// Its name, in lower case.
     pub name: &'static str,
@@ -151,7 +151,7 @@ impl<E: TableEndpoint> CallableEndpoint for E {
 fn check_rows(name: &str, columns: &[AnswerColumn], rows: &[Vec<Datum>]) -> Result<()> {
     let fits = |row: &Vec<Datum>| {
         row.len() == columns.len()
-            && row.iter().zip(columns).all(|(value, column)| value.fits(column.data_type))
+            && row.iter().zip(columns).all(|(value, column)| value.fits(&column.data_type))
     };
     match rows.iter().find(|row| !fits(row)) {
         None => Ok(()),

@@ -32,7 +32,7 @@ const TYPES: [DataType; 16] = [
     DataType::Numeric,
 ];
 
-fn value(data_type: DataType, n: u64) -> Datum {
+fn value(data_type: &DataType, n: u64) -> Datum {
     let signed = n as i64;
     match data_type {
         DataType::Bool => Datum::Bool(n.is_multiple_of(2)),
@@ -83,7 +83,7 @@ fn put(store: &Arc<Store>, rows: impl Iterator<Item = Mutation>) {
 }
 
 fn row(id: i64, seed: u64, nulls: u16) -> Vec<Datum> {
-    let columns = TYPES.iter().enumerate().map(|(column, &data_type)| {
+    let columns = TYPES.iter().enumerate().map(|(column, data_type)| {
         let n = seed.wrapping_mul(2 * column as u64 + 0x9e37_79b9_7f4a_7c15);
         match column {
             0 => Datum::Int8(id),
@@ -207,7 +207,7 @@ fn schemas(column_count: usize) -> [Arc<RowLayout>; 2] {
     after.schema_version += 1;
     for (position, column) in after.columns.iter_mut().enumerate().skip(column_count) {
         if position % 2 == 0 {
-            column.missing = value(column.data_type, 5);
+            column.missing = value(&column.data_type, 5);
         }
     }
     [Arc::new(before), Arc::new(after)]

@@ -70,13 +70,12 @@ impl Binder<'_> {
         if !clause.allows_aggregates() {
             return Err(aggregate_not_allowed(clause).at(position));
         }
-        let data_type = sql_type.base;
         let aggregates = &mut self.level().aggregates;
         let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
             aggregates.push(found);
             aggregates.len() - 1
         });
-        let expr = Expr::Column { index: AGGREGATE + index, data_type };
+        let expr = Expr::column(AGGREGATE + index, &sql_type.base);
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -141,7 +140,7 @@ impl Binder<'_> {
         let bound = bind(self);
         self.levels.extend(inner);
         let bound = bound?;
-        let expr = self.outer_reference(depth, bound.expr, bound.sql_type.base);
+        let expr = self.outer_reference(depth, bound.expr, &bound.sql_type.base);
         Ok(Typed { expr, ..bound })
     }
 
@@ -163,7 +162,7 @@ impl Binder<'_> {
         if call.within_group {
             return self.ordered_set(name, arguments, keys, filter, position);
         }
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         if types == [DataType::Unknown] && POLYMORPHIC.contains(&name) {
             return Err(undetermined());
         }
@@ -175,9 +174,9 @@ impl Binder<'_> {
         let Some(found) = resolved else {
             return Err(no_aggregate(self, call, &types, position));
         };
-        let value = arguments.first().map(|value| value.sql_type);
+        let value = arguments.first().map(|value| &value.sql_type);
         check_gathered(name, &types)?;
-        let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
+        let sql_type = self.type_of_aggregate(found.kind, &found.data_type, value);
         let written: Vec<Expr> = arguments.iter().map(|value| value.expr.clone()).collect();
         let mut bound: Vec<Typed> = Vec::new();
         for (value, taken) in arguments.into_iter().zip(found.arguments) {
@@ -185,7 +184,7 @@ impl Binder<'_> {
                 DataType::Unknown if value.is_unknown() => self.of_any_type(value)?,
                 taken => {
                     let position = value.position;
-                    Typed::new(self.implicit(value, taken)?, taken, position)
+                    Typed::new(self.implicit(value, &taken)?, taken, position)
                 }
             });
         }
@@ -206,7 +205,7 @@ impl Binder<'_> {
             }
             add_key(&mut order_by, key, direction);
         }
-        self.note_operands(position, name, bound.iter().map(|one| one.sql_type).collect());
+        self.note_operands(position, name, bound.iter().map(|one| one.sql_type.clone()).collect());
         if call.distinct {
             bound.iter().try_for_each(check_equality)?;
         }
@@ -216,7 +215,7 @@ impl Binder<'_> {
             distinct: call.distinct,
             order_by,
             filter,
-            data_type: found.data_type,
+            data_type: found.data_type.clone(),
         };
         Ok((aggregate, sql_type))
     }
@@ -226,22 +225,22 @@ impl Binder<'_> {
     fn type_of_aggregate(
         &self,
         kind: AggregateKind,
-        data_type: DataType,
-        value: Option<SqlType>,
+        data_type: &DataType,
+        value: Option<&SqlType>,
     ) -> SqlType {
         let catalog = self.catalog;
         let of_domain = value.filter(|value| value.domain.is_some());
         let polymorphic = of_domain.and_then(|value| match kind {
-            AggregateKind::ArrayAgg | AggregateKind::PercentileDisc if data_type != value.base => {
+            AggregateKind::ArrayAgg | AggregateKind::PercentileDisc if *data_type != value.base => {
                 catalog.array_of(value)
             }
-            AggregateKind::Mode | AggregateKind::PercentileDisc => Some(value),
+            AggregateKind::Mode | AggregateKind::PercentileDisc => Some(value.clone()),
             AggregateKind::ArrayAgg | AggregateKind::Min | AggregateKind::Max => {
                 Some(value.domain_array_type()).filter(|_| value.base.element().is_some())
             }
             _ => None,
         });
-        polymorphic.filter(|one| one.base == data_type).unwrap_or_else(|| data_type.into())
+        polymorphic.filter(|one| one.base == *data_type).unwrap_or_else(|| data_type.into())
     }
 
     /// Binds an ordered-set or hypothetical-set aggregate, which has WITHIN GROUP.
@@ -253,7 +252,8 @@ impl Binder<'_> {
         filter: Option<Expr>,
         position: usize,
     ) -> Result<(Aggregate, SqlType)> {
-        let types = |values: &[Typed]| values.iter().map(Typed::base).collect::<Vec<DataType>>();
+        let types =
+            |values: &[Typed]| values.iter().map(Typed::base).cloned().collect::<Vec<DataType>>();
         let (mut sorted, directions): (Vec<Typed>, Vec<_>) = keys.into_iter().unzip();
         let all = [types(&direct), types(&sorted)].concat();
         if types(&sorted) == [DataType::Unknown] && POLYMORPHIC.contains(&name) {
@@ -277,7 +277,7 @@ impl Binder<'_> {
                 let mut pair = pair.into_iter();
                 let mut next = |position| {
                     let expr = pair.next()?;
-                    Some(Typed { expr, sql_type: sql_type.base.into(), position })
+                    Some(Typed { expr, sql_type: (&sql_type.base).into(), position })
                 };
                 if let (Some(first), Some(second)) = (next(positions.1), next(positions.0)) {
                     (*sorted, *direct) = (first, second);
@@ -290,14 +290,14 @@ impl Binder<'_> {
             }
             return Err(undefined_function(&self.call_text(name, &all), position));
         };
-        let value = sorted.first().map(|value| value.sql_type);
-        let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
+        let value = sorted.first().map(|value| &value.sql_type);
+        let sql_type = self.type_of_aggregate(found.kind, &found.data_type, value);
         let mut bound = Vec::new();
         for (value, taken) in direct.into_iter().chain(sorted).zip(found.arguments) {
             let position = value.position;
-            bound.push(Typed::new(self.implicit(value, taken)?, taken, position));
+            bound.push(Typed::new(self.implicit(value, &taken)?, taken, position));
         }
-        self.note_operands(position, name, bound.iter().map(|one| one.sql_type).collect());
+        self.note_operands(position, name, bound.iter().map(|one| one.sql_type.clone()).collect());
         let first = bound.len() - directions.len();
         bound[first..].iter().try_for_each(check_ordered)?;
         let arguments: Vec<Expr> = bound.into_iter().map(|value| value.expr).collect();
@@ -366,7 +366,7 @@ fn no_aggregate(
             hint "Could not choose a best candidate function. You might need to add explicit type casts."; at position);
     }
     if let Some((sorted, direct)) = types.split_last()
-        && aggregate::resolve_ordered(name, direct, &[*sorted]).is_some()
+        && aggregate::resolve_ordered(name, direct, std::slice::from_ref(sorted)).is_some()
     {
         return err!(WRONG_OBJECT_TYPE: "WITHIN GROUP is required for ordered-set aggregate {name}"; at position);
     }

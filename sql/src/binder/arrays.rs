@@ -21,14 +21,14 @@ impl Binder<'_> {
         }
         let elements = self.bind_list(elements)?;
         let (values, sql_type) = self.unify(elements, "ARRAY")?;
-        let base = sql_type.base;
+        let base = &sql_type.base;
         let is_vector = matches!(base, DataType::Int2Vector | DataType::OidVector);
         let (function, array) = match base.element().filter(|_| !is_vector) {
             Some(_) => ("array of arrays", Some(sql_type.domain_array_type())),
-            None => ("array of", self.catalog.array_of(sql_type)),
+            None => ("array of", self.catalog.array_of(&sql_type)),
         };
         let array = array.ok_or_else(|| no_array(base, position))?;
-        let expr = internal(function, values, array.base);
+        let expr = internal(function, values, &array.base);
         Ok(Typed { expr, sql_type: array, position })
     }
 
@@ -36,8 +36,8 @@ impl Binder<'_> {
     pub(super) fn bind_array_as(
         &mut self,
         elements: &[ast::Expr],
-        element: SqlType,
-        sql_type: SqlType,
+        element: &SqlType,
+        sql_type: &SqlType,
         position: usize,
     ) -> Result<Typed> {
         let is_vector = matches!(sql_type.base, DataType::Int2Vector | DataType::OidVector);
@@ -60,15 +60,15 @@ impl Binder<'_> {
                 }
             });
         }
-        let arrays = values.first().is_some_and(|value| value.data_type() == sql_type.base);
+        let arrays = values.first().is_some_and(|value| *value.data_type() == sql_type.base);
         let function = match sql_type.base {
             DataType::Int2Vector => "int2vector of",
             DataType::OidVector => "oidvector of",
             _ if arrays => "array of arrays",
             _ => "array of",
         };
-        let expr = internal(function, values, sql_type.base);
-        Ok(Typed { expr, sql_type, position })
+        let expr = internal(function, values, &sql_type.base);
+        Ok(Typed { expr, sql_type: sql_type.clone(), position })
     }
 
     /// Binds `operand[1][2:3]`.
@@ -79,22 +79,21 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let array = self.bind_expr(operand)?;
         let position = array.position;
-        let sql_type = array.sql_type;
+        let sql_type = &array.sql_type;
         if sql_type.base == DataType::Jsonb {
             let (_, path) = self.bind_jsonb_subscripts(subscripts)?;
             let mut arguments = vec![array.expr];
             arguments.extend(path);
             let expr = internal("jsonb_extract_path", arguments, DataType::Jsonb);
-            return Ok(Typed { expr, sql_type, position });
+            return Ok(Typed { expr, sql_type: sql_type.clone(), position });
         }
-        if let (DataType::Name, [Subscript::Index(index)]) = (sql_type.base, subscripts) {
+        if let (DataType::Name, [Subscript::Index(index)]) = (&sql_type.base, subscripts) {
             let index = self.bind_bound(index)?;
-            let element = DataType::InternalChar;
-            let expr = internal("name element", vec![array.expr, index], element);
-            return Ok(Typed::new(expr, element, position));
+            let expr = internal("name element", vec![array.expr, index], DataType::InternalChar);
+            return Ok(Typed::new(expr, DataType::InternalChar, position));
         }
         let element = self.catalog.element_of(sql_type);
-        let element = element.ok_or_else(|| no_subscripts(sql_type.base, position))?;
+        let element = element.ok_or_else(|| no_subscripts(&sql_type.base, position))?;
         let (sliced, bounds) = self.bind_array_subscripts(subscripts)?;
         let mut arguments = vec![array.expr];
         arguments.extend(bounds);
@@ -102,7 +101,7 @@ impl Binder<'_> {
             true => ("array slice", sql_type.domain_array_type()),
             false => ("array element", element),
         };
-        let expr = internal(function, arguments, sql_type.base);
+        let expr = internal(function, arguments, &sql_type.base);
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -143,7 +142,7 @@ impl Binder<'_> {
         let value = self.bind_expr(bound)?;
         let position = value.position;
         let to = DataType::Int4.into();
-        let bound = self.coerce(value, to, types::cast::CastContext::Assignment)?;
+        let bound = self.coerce(value, &to, types::cast::CastContext::Assignment)?;
         bound.ok_or_else(
             || err!(DATATYPE_MISMATCH: "array subscript must have type integer"; at position),
         )
@@ -160,9 +159,9 @@ impl Binder<'_> {
         let (start, at) = (left.position, array.position);
         // An array of unknown type gets the type of the left side as element type.
         let array = if array.is_unknown() {
-            let element = if left.is_unknown() { DataType::Text } else { left.base() };
+            let element = if left.is_unknown() { &DataType::Text } else { left.base() };
             let base = element.array().ok_or_else(|| no_array(element, at))?;
-            Typed::new(self.implicit(array, base)?, base, at)
+            Typed::new(self.implicit(array, &base)?, base, at)
         } else {
             array
         };
@@ -201,17 +200,17 @@ impl Binder<'_> {
 }
 
 /// Returns a call of the internal function that implements a syntactic form.
-pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
+pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: impl Into<DataType>) -> Expr {
     let function = types::function::overloads(name)[0].id;
-    Expr::Call { function, arguments, data_type }
+    Expr::Call { function, arguments, data_type: data_type.into() }
 }
 
-pub(super) fn no_subscripts(data_type: DataType, position: usize) -> Error {
+pub(super) fn no_subscripts(data_type: &DataType, position: usize) -> Error {
     err!(DATATYPE_MISMATCH: "cannot subscript type {} because it does not support subscripting", data_type.sql_name();
         with_type_mention data_type; at position)
 }
 
-pub(super) fn no_array(element: DataType, position: usize) -> Error {
+pub(super) fn no_array(element: &DataType, position: usize) -> Error {
     err!(UNDEFINED_OBJECT: "could not find array type for data type {}", element.sql_name(); with_type_mention element;
         at position)
 }

@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 impl Binder<'_> {
     /// Converts a value to the type of a column with an assignment cast.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr> {
-        let (from, position) = (value.sql_type, value.position);
-        self.coerce(value, column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
+        let (from, position) = (value.sql_type.clone(), value.position);
+        self.coerce(value, &column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
             err!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",
-                column.name, self.type_name(column.sql_type), self.type_name(from);
+                column.name, self.type_name(&column.sql_type), self.type_name(&from);
                 hint "You will need to rewrite or cast the expression."; at position)
         })
     }
@@ -51,7 +51,7 @@ pub(super) fn check_identity(column: &Column) -> Result<()> {
 
 /// Returns the default of a column.
 pub(super) fn default_of(column: &Column) -> Expr {
-    column.default_expression().unwrap_or_else(|| null(column.sql_type.base))
+    column.default_expression().unwrap_or_else(|| null(&column.sql_type.base))
 }
 
 /// Returns the position of a target column in the table.

@@ -22,9 +22,9 @@ pub(super) struct BoundQuery {
 impl BoundQuery {
     /// Returns a column as an expression over the rows of the query.
     pub(super) fn typed(&self, index: usize) -> Typed {
-        let sql_type = self.columns[index].sql_type;
-        let expr = Expr::Column { index, data_type: sql_type.base };
-        Typed { expr, sql_type, position: self.positions[index] }
+        let sql_type = &self.columns[index].sql_type;
+        let expr = Expr::Column { index, data_type: sql_type.base.clone() };
+        Typed { expr, sql_type: sql_type.clone(), position: self.positions[index] }
     }
 }
 

@@ -16,7 +16,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction, UNKNOWN_OPERATOR};
 use crate::binder::aggregates::is_aggregate;
-use crate::binder::arrays::internal;
+use crate::binder::arrays::{internal, no_array};
 use crate::binder::json_records::JsonRows;
 use crate::binder::level::{Binder, SET, SUBQUERY};
 use crate::binder::overload_resolution::{Match, resolve_function};
@@ -130,7 +130,8 @@ impl Binder<'_> {
     /// Returns the error for a function that does not exist in its schema.
     fn undefined_in_schema(&mut self, call: &FunctionCall) -> Error {
         let values = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
-        let types = values.map(|value| value.map(|value| value.base())).collect::<Result<Vec<_>>>();
+        let types =
+            values.map(|value| value.map(|value| value.sql_type.base)).collect::<Result<Vec<_>>>();
         let position = call.name.position();
         let schema = call.name.schema.as_ref().map_or("", |schema| &schema.value);
         match types {
@@ -150,23 +151,22 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: usize,
     ) -> Result<Typed> {
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let of = types.iter().find_map(|data_type| match data_type {
-            DataType::Enum(of) => Some(*of),
+            DataType::Enum(of) => Some((of, data_type)),
             _ => None,
         });
         let fits = |data_type: &DataType| {
-            *data_type == DataType::Unknown || of.map(DataType::Enum) == Some(*data_type)
+            *data_type == DataType::Unknown || of.is_some_and(|(_, known)| known == data_type)
         };
         let suits = types.iter().all(fits) && (name == "enum_range" || types.len() == 1);
-        let Some(of) = of.filter(|_| suits) else {
+        let Some((of, data_type)) = of.filter(|_| suits) else {
             if types.iter().all(|data_type| *data_type == DataType::Unknown) {
                 return Err(undetermined());
             }
             return Err(undefined_function(&self.call_text(name, &types), position));
         };
-        let ranks = of.definition().labels.iter().map(|label| Datum::Int8(label.rank));
-        let data_type = DataType::Enum(of);
+        let ranks = of.labels().iter().map(|label| Datum::Int8(label.rank));
         let end = |rank: Option<Datum>| {
             rank.map(|rank| Typed::constant(rank, data_type, position)).ok_or_else(|| {
                 let shown = data_type.sql_name();
@@ -180,7 +180,8 @@ impl Binder<'_> {
             _ => {}
         }
         let all = Datum::Nested(Nested::Array(Arc::new(Array::from_elements(ranks.collect()))));
-        let all = Expr::Constant { value: all, data_type: of.array() };
+        let array = data_type.array().ok_or_else(|| no_array(data_type, position))?;
+        let all = Expr::constant(all, &array);
         let expr = match arguments.len() {
             1 => all,
             _ => {
@@ -189,10 +190,10 @@ impl Binder<'_> {
                 for bound in bounds {
                     values.push(bound?);
                 }
-                internal("enum range", values, of.array())
+                internal("enum range", values, &array)
             }
         };
-        Ok(Typed::new(expr, of.array(), position))
+        Ok(Typed::new(expr, array, position))
     }
 
     /// Binds a call of a built-in function by name.
@@ -204,10 +205,11 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let arguments = self.stringed(name, arguments)?;
         let arguments = self.labelled(name, arguments)?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         match resolve_function(name, &types) {
             Match::One(signature) => {
-                let given: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+                let given: Vec<SqlType> =
+                    arguments.iter().map(|one| one.sql_type.clone()).collect();
                 self.note_call(position, signature, &given);
                 self.call(signature, arguments, position)
             }
@@ -235,8 +237,8 @@ impl Binder<'_> {
         let values: Vec<(Option<&Ident>, Typed)> = names.zip(values).collect();
         let shown = || {
             let shown = values.iter().map(|(name, value)| match name {
-                Some(name) => format!("{} => {}", name.value, self.type_name(value.sql_type)),
-                None => self.type_name(value.sql_type),
+                Some(name) => format!("{} => {}", name.value, self.type_name(&value.sql_type)),
+                None => self.type_name(&value.sql_type),
             });
             format!("{name}({})", shown.collect::<Vec<_>>().join(", "))
         };
@@ -273,7 +275,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let value = self.bind_expr(&argument.value)?;
-        let cast = self.coerce(value, to, CastContext::Explicit)?;
+        let cast = self.coerce(value, &to, CastContext::Explicit)?;
         Ok(cast.map(|expr| Typed { expr, sql_type: to, position: call.name.position() }))
     }
 
@@ -283,7 +285,7 @@ impl Binder<'_> {
             return Ok(bound);
         }
         let shown = self.shown_call(name, &arguments);
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         // Temporary types and functions must be qualified in a call.
         let mut schemas = self.search_path().schemas().iter().filter(|one| !is_temporary(one));
         let mut of_users = || schemas.find_map(|schema| self.catalog.type_in(schema, name));
@@ -291,17 +293,17 @@ impl Binder<'_> {
         let named = named.or_else(|| of_users().map(|one| one.sql_type()));
         // `text(row)` is a reference to the field `text`; the cast to text has to be written as
         // one.
-        let is_text_of_row = |to: SqlType| {
+        let is_text_of_row = |to: &SqlType| {
             let is_text = matches!(
                 to.base,
                 DataType::Text | DataType::Varchar | DataType::Char | DataType::Name
             );
             is_text && types.iter().all(|one| one.is_row())
         };
-        if let ([_], Some(to)) = (types.as_slice(), named.filter(|to| !is_text_of_row(*to))) {
+        if let ([_], Some(to)) = (types.as_slice(), named.filter(|to| !is_text_of_row(to))) {
             let value = arguments.first();
             let cast = value.cloned();
-            let cast = cast.map(|value| self.coerce(value, to, CastContext::Explicit));
+            let cast = cast.map(|value| self.coerce(value, &to, CastContext::Explicit));
             if let Some(expr) = cast.transpose()?.flatten() {
                 return Ok(Typed { expr, sql_type: to, position });
             }
@@ -314,8 +316,8 @@ impl Binder<'_> {
         let is_polymorphic = types::function::overloads(name).iter().any(|signature| {
             let pairs = signature.arguments.iter().zip(&types);
             signature.arguments.len() == types.len()
-                && pairs.clone().any(|(to, _)| is_exact(*to))
-                && pairs.clone().all(|(to, from)| !is_exact(*to) || *from == DataType::Unknown)
+                && pairs.clone().any(|(to, _)| is_exact(to))
+                && pairs.clone().all(|(to, from)| !is_exact(to) || *from == DataType::Unknown)
         });
         if is_polymorphic {
             return Err(undetermined());
@@ -325,13 +327,14 @@ impl Binder<'_> {
 
     /// Returns a call as it is in messages.
     pub(super) fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
-        let types: Vec<String> = arguments.iter().map(|one| self.type_name(one.sql_type)).collect();
+        let types: Vec<String> =
+            arguments.iter().map(|one| self.type_name(&one.sql_type)).collect();
         format!("{name}({})", types.join(", "))
     }
 
     /// Returns a call with arguments of these types as it is in messages.
     pub(super) fn call_text(&self, name: &str, types: &[DataType]) -> String {
-        let types: Vec<String> = types.iter().map(|one| self.type_name((*one).into())).collect();
+        let types: Vec<String> = types.iter().map(|one| self.type_name(&one.into())).collect();
         format!("{name}({})", types.join(", "))
     }
 
@@ -341,19 +344,19 @@ impl Binder<'_> {
         let writes =
             ["json", "to_json", "array_to_", "format "].iter().any(|word| name.starts_with(word));
         let label = |mut value: Typed| {
-            if writes && value.base() == DataType::OidVector {
-                let (array, position) = (DataType::Array(&DataType::Oid), value.position);
-                value = Typed::new(self.explicit(value, array.into(), position)?, array, position);
+            if writes && *value.base() == DataType::OidVector {
+                let (array, position) = (DataType::array_of(&DataType::Oid), value.position);
+                value = Typed::new(self.explicit(value, &array, position)?, array, position);
             }
             let to = match value.base() {
                 base if writes && is_written(base) => DataType::Text,
                 base if writes && base.element().is_some_and(is_written) => {
-                    DataType::Array(&DataType::Text)
+                    DataType::array_of(&DataType::Text)
                 }
                 _ => return Ok(value),
             };
             let position = value.position;
-            Ok(Typed::new(self.explicit(value, to.into(), position)?, to, position))
+            Ok(Typed::new(self.explicit(value, &to, position)?, to, position))
         };
         arguments.into_iter().map(label).collect()
     }
@@ -373,7 +376,7 @@ impl Binder<'_> {
                     DataType::Record | DataType::Composite(_) => through = no_key,
                     // JSON has its own number format for floating point.
                     DataType::Float4 | DataType::Float8 => {
-                        let text = self.explicit(value, DataType::Text.into(), position)?;
+                        let text = self.explicit(value, DataType::Text, position)?;
                         value = Typed::new(text, DataType::Text, position);
                     }
                     _ => {}
@@ -402,7 +405,7 @@ impl Binder<'_> {
                 }
                 // A cast to text would remove the trailing blanks, which these functions retain.
                 DataType::Char if !name.starts_with("quote_") => value.expr,
-                _ => self.explicit(value, DataType::Text.into(), position)?,
+                _ => self.explicit(value, DataType::Text, position)?,
             };
             Ok(Typed::new(expr, DataType::Text, position))
         };
@@ -422,17 +425,17 @@ impl Binder<'_> {
         };
         let (operands, sql_type) = self.unify(operands, place)?;
         let mut overloads = types::function::overloads(name).iter();
-        let wanted = match sql_type.base {
+        let wanted = match &sql_type.base {
             DataType::Array(_) => DataType::AnyArray,
             DataType::Enum(_) => DataType::AnyEnum,
-            other => other,
+            other => other.clone(),
         };
         let takes = |signature: &&Signature| signature.arguments.first() == Some(&wanted);
         let signature = overloads.find(takes).ok_or_else(|| {
             let what = format!("{place} of type {}", sql_type.base.sql_name());
             Error::not_supported(what, "Cast the values to a sortable type.").at(position)
         })?;
-        let data_type = sql_type.base;
+        let data_type = sql_type.base.clone();
         let expr = Expr::Call { function: signature.id, arguments: operands, data_type };
         Ok(Typed { expr, sql_type, position })
     }
@@ -563,7 +566,7 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
 
 /// Returns whether the text of a value depends on its type, so that it is made before the value is
 /// converted.
-fn is_written(data_type: DataType) -> bool {
+fn is_written(data_type: &DataType) -> bool {
     data_type.is_written_number() || data_type.is_oid()
 }
 
@@ -585,7 +588,7 @@ fn type_of(value: &Typed, position: usize) -> Typed {
     if is_computed {
         known.expr = Expr::Case {
             branches: vec![(Expr::IsNull(Box::new(value.expr.clone())), known.expr.clone())],
-            data_type: known.expr.data_type(),
+            data_type: known.expr.data_type().clone(),
             otherwise: Box::new(known.expr),
         };
     }

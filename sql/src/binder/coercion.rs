@@ -26,7 +26,7 @@ impl Binder<'_> {
     pub(super) fn coerce(
         &mut self,
         value: Typed,
-        to: SqlType,
+        to: &SqlType,
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let explicit = context == CastContext::Explicit;
@@ -39,18 +39,17 @@ impl Binder<'_> {
             let settled = self.settle(value, to, explicit)?;
             return Ok(Some(self.with_checked_parts(settled)));
         }
-        if let (DataType::Record, DataType::Composite(of)) = (value.base(), to.base) {
+        if let (DataType::Record, DataType::Composite(of)) = (value.base(), &to.base) {
             return self.row_as(&value, of, context);
         }
         if value.sql_type.base_type() == to.base_type()
-            || (value.base() == to.base && to.modifier == -1)
+            || (*value.base() == to.base && to.modifier == -1)
         {
             return Ok(Some(value.expr));
         }
-        let from = value.base();
-        match cast_context(from, to.base) {
+        match cast_context(value.base(), &to.base) {
             Some(needed) if needed <= context => {
-                let cast = cast_expression(value.expr, from, to, explicit);
+                let cast = cast_expression(value.expr, &value.sql_type.base, to, explicit);
                 Ok(Some(self.with_checked_parts(cast)))
             }
             _ => Ok(None),
@@ -60,12 +59,12 @@ impl Binder<'_> {
     fn coerce_to_domain(
         &mut self,
         value: Typed,
-        to: SqlType,
+        to: &SqlType,
         oid: u32,
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let Some(domain) = self.catalog.domain(oid) else {
-            return self.coerce(value, to.base_type(), context);
+            return self.coerce(value, &to.base_type(), context);
         };
         let (domain, position) = (Arc::clone(domain), value.position);
         if let Some(index) = Parameters::open_index(&value) {
@@ -74,7 +73,7 @@ impl Binder<'_> {
         // A literal is parsed element by element as the domain, so that no element is truncated.
         let is_read = value.is_unknown() && domain.checks.elements.is_some();
         let below = if is_read { CastContext::Assignment } else { context };
-        let Some(below) = self.coerce(value, to.base_type(), below)? else { return Ok(None) };
+        let Some(below) = self.coerce(value, &to.base_type(), below)? else { return Ok(None) };
         if let (true, Expr::Constant { value, .. }) = (is_read, &below)
             && domain.checks.is_foldable()
         {
@@ -85,25 +84,30 @@ impl Binder<'_> {
     }
 
     /// Returns the name of a type as it is in messages.
-    pub(super) fn type_name(&self, sql_type: SqlType) -> String {
+    pub(super) fn type_name(&self, sql_type: &SqlType) -> String {
         self.catalog.shown_type_of(sql_type, self.search_path())
     }
 
     /// Converts a value to a type that overload resolution has found to fit.
     pub(super) fn implicit(&mut self, value: Typed, to: impl Into<SqlType>) -> Result<Expr> {
-        let (from, to, position) = (value.sql_type, to.into(), value.position);
-        self.coerce(value, to, CastContext::Implicit)?
-            .ok_or_else(|| self.cannot_cast(from, to).at(position))
+        let (from, to, position) = (value.sql_type.clone(), to.into(), value.position);
+        self.coerce(value, &to, CastContext::Implicit)?
+            .ok_or_else(|| self.cannot_cast(&from, &to).at(position))
     }
 
     /// Converts a value with an explicit cast.
-    pub(super) fn explicit(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
-        let from = value.sql_type;
-        self.coerce(value, to, CastContext::Explicit)?
-            .ok_or_else(|| self.cannot_cast(from, to).at(position))
+    pub(super) fn explicit(
+        &mut self,
+        value: Typed,
+        to: impl Into<SqlType>,
+        position: usize,
+    ) -> Result<Expr> {
+        let (from, to) = (value.sql_type.clone(), to.into());
+        self.coerce(value, &to, CastContext::Explicit)?
+            .ok_or_else(|| self.cannot_cast(&from, &to).at(position))
     }
 
-    fn cannot_cast(&self, from: SqlType, to: SqlType) -> Error {
+    fn cannot_cast(&self, from: &SqlType, to: &SqlType) -> Error {
         err!(CANNOT_COERCE: "cannot cast type {} to {}", self.type_name(from), self.type_name(to))
     }
 
@@ -113,7 +117,7 @@ impl Binder<'_> {
             return Ok(value);
         }
         let position = value.position;
-        let expr = self.settle(value, DataType::Text.into(), false)?;
+        let expr = self.settle(value, &DataType::Text.into(), false)?;
         Ok(Typed::new(expr, DataType::Text, position))
     }
 
@@ -129,14 +133,14 @@ impl Binder<'_> {
         }
     }
 
-    fn settle(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Expr> {
+    fn settle(&mut self, value: Typed, to: &SqlType, explicit: bool) -> Result<Expr> {
         let position = value.position;
         self.note_literal(position, to);
         let parameter = Parameters::open_index(&value);
         match value.expr {
             Expr::Constant { value: Datum::Text(text), .. } => {
                 if let DataType::Reg(kind) = to.base
-                    && names_object(&text, to.base)
+                    && names_object(&text, &to.base)
                 {
                     self.check_name(kind, &text, position)?;
                 }
@@ -145,22 +149,22 @@ impl Binder<'_> {
                 literal(&text, to, explicit).map_err(|error| {
                     // PostgreSQL applies the length coercion later, where the error has no
                     // position.
-                    let plain = SqlType { modifier: -1, ..to };
+                    let plain = SqlType { modifier: -1, ..to.clone() };
                     let too_long = to.modifier >= 0 && to.base != DataType::Interval;
-                    let is_read = too_long && literal(&text, plain, explicit).is_ok();
+                    let is_read = too_long && literal(&text, &plain, explicit).is_ok();
                     if is_read { error } else { error.at(position) }
                 })
             }
-            Expr::Constant { .. } => Ok(null(to.base)),
+            Expr::Constant { .. } => Ok(null(&to.base)),
             value => {
                 let Some(index) = parameter else {
                     // A field of a row that was a literal.
-                    return Ok(cast_expression(value, DataType::Text, to, true));
+                    return Ok(cast_expression(value, &DataType::Text, to, true));
                 };
-                let parameter = self.parameters.settle(index, to.base.into(), position)?;
+                let parameter = self.parameters.settle(index, &(&to.base).into(), position)?;
                 let plain = to.modifier == -1;
-                let from = to.base;
-                Ok(if plain { parameter } else { cast_expression(parameter, from, to, explicit) })
+                let cast = |operand| cast_expression(operand, &to.base, to, explicit);
+                Ok(if plain { parameter } else { cast(parameter) })
             }
         }
     }
@@ -177,10 +181,10 @@ impl Binder<'_> {
 
     /// Converts a value to boolean, as the condition of a clause.
     pub(super) fn condition(&mut self, value: Typed, place: &str) -> Result<Expr> {
-        let (from, position) = (value.sql_type, value.position);
+        let (from, position) = (value.sql_type.clone(), value.position);
         let to = DataType::Bool.into();
-        self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-            err!(DATATYPE_MISMATCH: "argument of {place} must be type boolean, not type {}", self.type_name(from); at position)
+        self.coerce(value, &to, CastContext::Assignment)?.ok_or_else(|| {
+            err!(DATATYPE_MISMATCH: "argument of {place} must be type boolean, not type {}", self.type_name(&from); at position)
         })
     }
 
@@ -192,23 +196,23 @@ impl Binder<'_> {
     ) -> Result<(Vec<Expr>, SqlType)> {
         let base = common_type(&values, place)?;
         let same = values.windows(2).all(|pair| pair[0].sql_type == pair[1].sql_type);
-        let first = values.iter().find(|value| !value.is_unknown());
-        let sql_type = match first.map(|first| first.sql_type) {
-            Some(first) if first.base == base && (same || first.is_domain_array()) => first,
+        let first = values.iter().find(|value| !value.is_unknown()).map(|first| &first.sql_type);
+        let sql_type = match first {
+            Some(first) if first.base == base && (same || first.is_domain_array()) => first.clone(),
             _ => base.into(),
         };
-        let to = SqlType { modifier: -1, ..sql_type };
-        let unified = values.into_iter().map(|value| self.implicit(value, to));
+        let to = SqlType { modifier: -1, ..sql_type.clone() };
+        let unified = values.into_iter().map(|value| self.implicit(value, &to));
         Ok((unified.collect::<Result<_>>()?, sql_type))
     }
 }
 
 /// Returns the common type of the values of CASE, UNION and similar constructs.
 pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
-    let mut common = DataType::Unknown;
+    let mut common = &DataType::Unknown;
     for value in values.iter().filter(|value| !value.is_unknown()) {
         let next = value.base();
-        if common == DataType::Unknown || common == next {
+        if *common == DataType::Unknown || common == next {
             common = next;
         } else if category(common) != category(next) {
             bail!(DATATYPE_MISMATCH: "{place} types {} and {} cannot be matched", common.sql_name(), next.sql_name();
@@ -217,25 +221,25 @@ pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
             common = next;
         }
     }
-    Ok(if common == DataType::Unknown { DataType::Text } else { common })
+    Ok(if *common == DataType::Unknown { DataType::Text } else { common.clone() })
 }
 
 /// Returns a cast; a constant is folded if the result is the same in every session.
-pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit: bool) -> Expr {
+pub(super) fn cast_expression(expr: Expr, from: &DataType, to: &SqlType, explicit: bool) -> Expr {
     if let Expr::Constant { value, .. } = &expr {
         if matches!(value, Datum::Null) {
-            return null(to.base);
+            return null(&to.base);
         }
-        if is_foldable(from, to.base)
+        if is_foldable(from, &to.base)
             && let Ok(value) = cast(value, from, to, explicit, &EvalContext::planning())
         {
-            return Expr::Constant { value, data_type: to.base };
+            return Expr::constant(value, &to.base);
         }
     }
-    Expr::Cast { operand: Box::new(expr), from, to, explicit }
+    Expr::Cast { operand: Box::new(expr), from: from.clone(), to: to.clone(), explicit }
 }
 
-fn is_date_or_time(data_type: DataType) -> bool {
+fn is_date_or_time(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Date
@@ -248,9 +252,9 @@ fn is_date_or_time(data_type: DataType) -> bool {
 }
 
 /// Returns the constant of a quoted literal, or a cast if the value depends on the session.
-fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
+fn literal(text: &Text, to: &SqlType, explicit: bool) -> Result<Expr> {
     let of_session = needs_session(text, to);
-    let value = match to.base {
+    let value = match &to.base {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             Datum::Text(text.clone())
         }
@@ -267,20 +271,19 @@ fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
         },
     };
     if of_session {
-        let data_type = DataType::Text;
-        let operand = Box::new(Expr::Constant { value: Datum::Text(text.clone()), data_type });
-        return Ok(Expr::Cast { operand, from: data_type, to, explicit: true });
+        let operand = Box::new(Expr::constant(Datum::Text(text.clone()), DataType::Text));
+        return Ok(Expr::Cast { operand, from: DataType::Text, to: to.clone(), explicit: true });
     }
     if to.modifier == -1 {
-        return Ok(Expr::Constant { value, data_type: to.base });
+        return Ok(Expr::constant(value, &to.base));
     }
-    let value = cast(&value, to.base, to, explicit, &EvalContext::default())?;
-    Ok(Expr::Constant { value, data_type: to.base })
+    let value = cast(&value, &to.base, to, explicit, &EvalContext::default())?;
+    Ok(Expr::constant(value, &to.base))
 }
 
 /// Returns whether the value of a literal depends on the session or the time of evaluation.
-pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
-    let to = sql_type.base;
+pub(super) fn needs_session(text: &str, sql_type: &SqlType) -> bool {
+    let to = &sql_type.base;
     if names_clock(text, to) || names_object(text, to) {
         return true;
     }
@@ -295,8 +298,8 @@ pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
 }
 
 /// Returns whether a type is an array or row with elements that depend on session settings.
-fn is_made_of_times(to: DataType) -> bool {
-    let of_session = |leaf| is_date_or_time(leaf) || is_of_catalog(leaf);
+fn is_made_of_times(to: &DataType) -> bool {
+    let of_session = |leaf: &DataType| is_date_or_time(leaf) || is_of_catalog(leaf);
     (to.element().is_some() || to.is_row()) && has_leaf(to, &of_session)
 }
 
@@ -305,7 +308,7 @@ fn is_made_of_times(to: DataType) -> bool {
 /// # Errors
 ///
 /// The error of the literal, if it is invalid under all settings.
-fn same_in_all_sessions(text: &str, to: DataType) -> Result<Option<Datum>> {
+fn same_in_all_sessions(text: &str, to: &DataType) -> Result<Option<Datum>> {
     const HOUR: i32 = 3600;
     let read = |order, interval, hours: i32| {
         let mut style =
@@ -330,8 +333,8 @@ fn same_in_all_sessions(text: &str, to: DataType) -> Result<Option<Datum>> {
 
 /// Returns whether the value of a date or interval literal depends on `DateStyle` or
 /// `IntervalStyle`.
-fn depends_on_style(text: &str, to: SqlType) -> bool {
-    let base = to.base;
+fn depends_on_style(text: &str, to: &SqlType) -> bool {
+    let base = &to.base;
     let begins_with_year = |text: &str| {
         let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
         digits > 2 && text.trim_start()[digits..].starts_with('-')
@@ -365,7 +368,7 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
 }
 
 /// Returns whether a literal is the name of a catalog object.
-fn names_object(text: &str, to: DataType) -> bool {
+fn names_object(text: &str, to: &DataType) -> bool {
     let none = text == "-" && matches!(to, DataType::Reg(kind) if !kind.is_of_operators());
     is_of_catalog(to.element().unwrap_or(to))
         && (text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()))
@@ -373,12 +376,12 @@ fn names_object(text: &str, to: DataType) -> bool {
 }
 
 /// Returns whether the text form of a type contains names of catalog objects.
-fn is_of_catalog(data_type: DataType) -> bool {
+fn is_of_catalog(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Reg(_) | DataType::AclItem)
 }
 
 /// Returns whether a date or time literal contains a word for the present, such as `now`.
-fn names_clock(text: &str, to: DataType) -> bool {
+fn names_clock(text: &str, to: &DataType) -> bool {
     const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
     has_leaf(to, &is_date_or_time) && {
         let text = text.to_ascii_lowercase();
@@ -403,13 +406,13 @@ mod tests {
 
     #[test]
     fn literals_with_offset_are_session_independent() {
-        assert!(!needs_session("2024-01-01 00:00:00+00", DataType::Timestamptz.into()));
-        assert!(!needs_session("2024-01-01T00:00:00Z", DataType::Timestamptz.into()));
-        assert!(!needs_session("2024-01-01 00:00:00-03:30", DataType::Timestamptz.into()));
-        assert!(needs_session("2024-01-01", DataType::Timestamptz.into()));
-        assert!(needs_session("2024-01-01 10:00", DataType::Timestamptz.into()));
-        assert!(needs_session("2024-01-01 10:00 Europe/Oslo", DataType::Timestamptz.into()));
-        assert!(needs_session("today", DataType::Date.into()));
-        assert!(!needs_session("2024-01-01", DataType::Date.into()));
+        assert!(!needs_session("2024-01-01 00:00:00+00", &DataType::Timestamptz.into()));
+        assert!(!needs_session("2024-01-01T00:00:00Z", &DataType::Timestamptz.into()));
+        assert!(!needs_session("2024-01-01 00:00:00-03:30", &DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01", &DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01 10:00", &DataType::Timestamptz.into()));
+        assert!(needs_session("2024-01-01 10:00 Europe/Oslo", &DataType::Timestamptz.into()));
+        assert!(needs_session("today", &DataType::Date.into()));
+        assert!(!needs_session("2024-01-01", &DataType::Date.into()));
     }
 }

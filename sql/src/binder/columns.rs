@@ -125,12 +125,12 @@ impl Binder<'_> {
                 level.references.push(Reference { index, position, from_subquery });
             });
         }
-        let sql_type = column.sql_type;
+        let sql_type = &column.sql_type;
         if !from_subquery {
-            return Typed { expr: column.expr, sql_type, position };
+            return Typed { expr: column.expr, sql_type: sql_type.clone(), position };
         }
-        let expr = self.outer_reference(depth, column.expr, sql_type.base);
-        Typed { expr, sql_type, position }
+        let expr = self.outer_reference(depth, column.expr, &sql_type.base);
+        Typed { expr, sql_type: sql_type.clone(), position }
     }
 
     /// Returns the outer reference by which a subquery reads a value of the enclosing query level
@@ -139,7 +139,7 @@ impl Binder<'_> {
         &mut self,
         depth: usize,
         value: Expr,
-        data_type: DataType,
+        data_type: &DataType,
     ) -> Expr {
         let mut bindings = self.levels[depth].open_bindings.iter();
         let index = match bindings.find(|(_, bound)| *bound == value) {
@@ -150,7 +150,7 @@ impl Binder<'_> {
                 index
             }
         };
-        Expr::Parameter { index, data_type }
+        Expr::Parameter { index, data_type: data_type.clone() }
     }
 
     /// Returns a mark: the numbers of references that each query level has recorded.

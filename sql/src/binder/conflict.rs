@@ -96,7 +96,7 @@ impl Binder<'_> {
         let table = &written.table;
         let primary_key: Vec<Expr> = table
             .key_columns()
-            .map(|at| Expr::column(at, table.layout.columns[at].data_type))
+            .map(|at| Expr::column(at, &table.layout.columns[at].data_type))
             .collect();
         let is_meant = |index: &&Arc<Index>| {
             let spec = &index.spec;
@@ -149,7 +149,10 @@ impl Binder<'_> {
 /// Returns a row whose values are parameters, with the parameters; the executor sets them for each
 /// row.
 pub(super) fn given_row(types: Vec<DataType>, parameters: &mut Parameters) -> (Vec<Expr>, Rows) {
-    let parameter = |&data_type| Expr::Parameter { index: parameters.outer(), data_type };
+    let parameter = |data_type: &DataType| Expr::Parameter {
+        index: parameters.outer(),
+        data_type: data_type.clone(),
+    };
     let values: Vec<Expr> = types.iter().map(parameter).collect();
     let row = Logical::Values { types: types.clone(), rows: vec![values.clone()] };
     (values, Rows::new(row, types))
@@ -180,5 +183,5 @@ pub(super) fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
 
 /// Returns the types of a table's columns.
 pub(super) fn column_types(table: &Table) -> Vec<DataType> {
-    table.columns.iter().map(|column| column.sql_type.base).collect()
+    table.columns.iter().map(|column| column.sql_type.base.clone()).collect()
 }

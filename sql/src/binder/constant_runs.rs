@@ -39,7 +39,7 @@ impl Binder<'_> {
             note_type(&mut firsts, bound);
         }
         let common = match is_narrow {
-            true => value.base(),
+            true => value.base().clone(),
             false => match common_type(&firsts, "IN") {
                 Ok(common) => common,
                 // The comparison with each constant will report the error.
@@ -48,19 +48,22 @@ impl Binder<'_> {
         };
         let common = if common == DataType::Varchar { DataType::Text } else { common };
         let (Some(array), Match::One(equal)) =
-            (common.array(), resolve_operator("=", &[common; 2]))
+            (common.array(), resolve_operator("=", &[common.clone(), common.clone()]))
         else {
             return Ok(None);
         };
-        if common.element().is_some() || !common.has_equality() || equal.arguments != [common; 2] {
+        if common.element().is_some()
+            || !common.has_equality()
+            || equal.arguments.iter().any(|one| *one != common)
+        {
             return Ok(None);
         }
         let mut elements = Vec::new();
         for constant in run.rows().flatten() {
             let bound = self.bind_constant(&constant)?;
-            let narrow = narrowed(&bound, common).filter(|_| is_narrow);
+            let narrow = narrowed(&bound, &common).filter(|_| is_narrow);
             let Some(element) =
-                narrow.map_or_else(|| self.value_of(bound, common), |one| Ok(Some(one)))?
+                narrow.map_or_else(|| self.value_of(bound, &common), |one| Ok(Some(one)))?
             else {
                 return Ok(None);
             };
@@ -94,7 +97,7 @@ impl Binder<'_> {
         for row in run.rows() {
             for (at, constant) in row.iter().enumerate() {
                 let bound = self.bind_constant(constant)?;
-                let Some(value) = self.value_of(bound, types[at])? else { return Ok(None) };
+                let Some(value) = self.value_of(bound, &types[at])? else { return Ok(None) };
                 rows.columns[at].push(&value);
             }
             rows.row_count += 1;
@@ -136,7 +139,7 @@ impl Binder<'_> {
         }
         let Some((template, targets)) = first else { return Ok(None) };
         let column = |(at, expr): (usize, Expr)| match expr {
-            Expr::Constant { .. } => Expr::column(at, types[at]),
+            Expr::Constant { .. } => Expr::column(at, &types[at]),
             expr => expr,
         };
         let is_plain = template.iter().all(|expr| matches!(expr, Expr::Constant { .. }));
@@ -165,7 +168,7 @@ impl Binder<'_> {
     }
 
     /// Returns the value of a constant as a type; `None` if it does not fold.
-    fn value_of(&mut self, bound: Typed, data_type: DataType) -> Result<Option<Datum>> {
+    fn value_of(&mut self, bound: Typed, data_type: &DataType) -> Result<Option<Datum>> {
         Ok(match self.implicit(bound, SqlType::from(data_type))? {
             Expr::Constant { value, .. } => Some(value),
             _ => None,
@@ -174,7 +177,7 @@ impl Binder<'_> {
 }
 
 /// Returns an integer constant as another integer type, if it fits.
-fn narrowed(bound: &Typed, to: DataType) -> Option<Datum> {
+fn narrowed(bound: &Typed, to: &DataType) -> Option<Datum> {
     match &bound.expr {
         Expr::Constant { value, .. } => narrow(value, to),
         _ => None,
@@ -196,7 +199,7 @@ struct RowGatherer {
 
 impl RowGatherer {
     fn new(types: &[DataType]) -> RowGatherer {
-        let columns = types.iter().map(|data_type| Vector::new(*data_type, 0)).collect();
+        let columns = types.iter().map(|data_type| Vector::new(data_type, 0)).collect();
         RowGatherer { columns, row_count: 0 }
     }
 

@@ -46,12 +46,12 @@ impl Binder<'_> {
         let table = &written.table;
         let (mut parameters, mut equal) = (Vec::new(), Vec::new());
         for column in table.key_columns() {
-            let sql_type = table.columns[column].sql_type;
+            let sql_type = &table.columns[column].sql_type;
             let index = self.parameters.outer();
             parameters.push(index);
-            let side = |expr| Typed { expr, sql_type, position: cursor.position };
-            let left = side(Expr::column(column, sql_type.base));
-            let right = side(Expr::Parameter { index, data_type: sql_type.base });
+            let side = |expr| Typed { expr, sql_type: sql_type.clone(), position: cursor.position };
+            let left = side(Expr::column(column, &sql_type.base));
+            let right = side(Expr::Parameter { index, data_type: sql_type.base.clone() });
             equal.push(self.operator("=", left, right, cursor.position)?.expr);
         }
         self.current_row = Some(CurrentRow {
@@ -83,8 +83,12 @@ impl Binder<'_> {
         let tables = held.or(only.as_ref()).map_or(&[][..], LockedFrom::tables);
         let keys = tables.iter().map(|LockedTable { table, key, .. }| {
             let value = |(&at, column): (&usize, usize)| {
-                let sql_type = table.columns[column].sql_type;
-                Typed { expr: Expr::column(at, sql_type.base), sql_type, position: 1 }
+                let sql_type = &table.columns[column].sql_type;
+                Typed {
+                    expr: Expr::column(at, &sql_type.base),
+                    sql_type: sql_type.clone(),
+                    position: 1,
+                }
             };
             let values = key.iter().zip(table.key_columns()).map(value).collect();
             (CursorTable { table: table.id, columns: Vec::new() }, values)

@@ -59,7 +59,7 @@ impl Binder<'_> {
         let mut relation = ScopeRelation::new(alias_name, &shape.columns);
         relation.kind = RelationKind::Function;
         relation.rename(alias.map_or(&[], |alias| &alias.columns))?;
-        let types = shape.columns.iter().map(|column| column.sql_type.base).collect();
+        let types = shape.columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let target = EndpointTarget {
             table,
             name: name.to_owned(),
@@ -98,7 +98,7 @@ impl Binder<'_> {
                 "stop" => given.stop = self.bind_key(table, value)?,
                 name if parameters.contains(&name) => {
                     let bound = self.bind_expr(value)?;
-                    let text = self.explicit(bound, DataType::Text.into(), value.position())?;
+                    let text = self.explicit(bound, DataType::Text, value.position())?;
                     given.arguments.push(text);
                     given.names.push(name.to_owned());
                 }
@@ -129,8 +129,8 @@ impl Binder<'_> {
         let mut key = Vec::with_capacity(fields.len());
         for (field, column) in fields.iter().zip(columns) {
             let value = self.bind_expr(field)?;
-            let (from, column) = (value.base(), &table.columns[column]);
-            let bound = self.coerce(value, column.sql_type, CastContext::Assignment)?;
+            let (from, column) = (value.base().clone(), &table.columns[column]);
+            let bound = self.coerce(value, &column.sql_type, CastContext::Assignment)?;
             key.push(bound.ok_or_else(|| {
                 err!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",
                     column.name, column.sql_type.base.sql_name(), from.sql_name(); at field.position())

@@ -111,14 +111,14 @@ impl Binder<'_> {
             }
             ast::Expr::Collate { operand, position, .. } => {
                 let operand = self.bind_expr(operand)?;
-                collation::check(operand.sql_type, *position)?;
+                collation::check(&operand.sql_type, *position)?;
                 Ok(operand)
             }
             ast::Expr::Coalesce { operands, position } => {
                 let operands =
                     self.without_sets("COALESCE", |binder| binder.bind_list(operands))?;
                 let (operands, sql_type) = self.unify(operands, "COALESCE")?;
-                let expr = Expr::Coalesce { operands, data_type: sql_type.base };
+                let expr = Expr::Coalesce { operands, data_type: sql_type.base.clone() };
                 Ok(Typed { expr, sql_type, position: *position })
             }
             ast::Expr::NullIf { left, right, position } => {
@@ -173,24 +173,24 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let sql_type = self.catalog.type_named(type_name, self.search_path())?;
         if let (ast::Expr::Array { elements, position: start }, Some(element)) =
-            (operand, self.catalog.element_of(sql_type))
+            (operand, self.catalog.element_of(&sql_type))
         {
             let below = sql_type.domain_array_type();
-            let array = self.bind_array_as(elements, element, below, *start)?;
-            let expr = self.explicit(array, sql_type, position)?;
+            let array = self.bind_array_as(elements, &element, &below, *start)?;
+            let expr = self.explicit(array, &sql_type, position)?;
             return Ok(Typed { expr, sql_type, position: *start });
         }
         let value = self.bind_expr(operand)?;
         let start = value.position.min(position);
         if sql_type.base.is_polymorphic() && !value.is_unknown() {
-            return self.as_pseudo_type(value, sql_type, position);
+            return self.as_pseudo_type(value, &sql_type, position);
         }
-        let expr = self.explicit(value, sql_type, position)?;
+        let expr = self.explicit(value, &sql_type, position)?;
         Ok(Typed { expr, sql_type, position: start })
     }
 
     /// Casts to a pseudo-type, which only checks the kind of the value's type.
-    fn as_pseudo_type(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Typed> {
+    fn as_pseudo_type(&mut self, value: Typed, to: &SqlType, position: usize) -> Result<Typed> {
         let base = value.base();
         let is_kind = match to.base {
             DataType::AnyArray | DataType::CompatibleArray => base.element().is_some(),
@@ -291,8 +291,8 @@ impl Binder<'_> {
             (left, right)
         } else {
             let both = vec![
-                Typed::new(left, signature.arguments[0], start),
-                Typed::new(right, signature.arguments[1], start),
+                Typed::new(left, signature.arguments[0].clone(), start),
+                Typed::new(right, signature.arguments[1].clone(), start),
             ];
             let (mut both, _) = self.unify(both, "IS DISTINCT FROM")?;
             let right = both.pop().unwrap_or_else(|| null(DataType::Text));
@@ -409,7 +409,10 @@ impl Binder<'_> {
             common.element().is_none()
                 && common.has_equality()
                 && matches!(
-                    crate::binder::overload_resolution::resolve_operator("=", &[*common, *common]),
+                    crate::binder::overload_resolution::resolve_operator(
+                        "=",
+                        &[common.clone(), common.clone()]
+                    ),
                     crate::binder::overload_resolution::Match::One(_)
                 )
         });
@@ -423,7 +426,7 @@ impl Binder<'_> {
         if common == DataType::Varchar {
             common = DataType::Text;
         }
-        let cast = all.into_iter().map(|one| self.implicit(one, common));
+        let cast = all.into_iter().map(|one| self.implicit(one, &common));
         let mut cast = cast.collect::<Result<Vec<Expr>>>()?;
         let operand = Box::new(cast.remove(0));
         Ok(Expr::InList { operand, list: Arc::new(cast) })
@@ -459,7 +462,7 @@ impl Binder<'_> {
         let (mut all, sql_type) = self.unify(all, "CASE")?;
         let otherwise = Box::new(all.remove(0));
         let branches = conditions.into_iter().zip(all).collect();
-        let expr = Expr::Case { branches, otherwise, data_type: sql_type.base };
+        let expr = Expr::Case { branches, otherwise, data_type: sql_type.base.clone() };
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -472,7 +475,7 @@ impl Binder<'_> {
         let left = self.bind_expr(left)?;
         let left = self.computed_once(left)?;
         let right = self.bind_expr(right)?;
-        let modifier = left.sql_type;
+        let modifier = left.sql_type.clone();
         let equal = self.operator("=", left, right, position)?.expr;
         // NULLIF returns the left side as converted for the comparison.
         let value = match &equal {
@@ -480,9 +483,10 @@ impl Binder<'_> {
             _ => None,
         };
         let value = value.unwrap_or_else(|| null(DataType::Text));
-        let data_type = value.data_type();
-        let sql_type = if modifier.base == data_type { modifier } else { data_type.into() };
-        let branches = vec![(equal, null(data_type))];
+        let data_type = value.data_type().clone();
+        let is_same = modifier.base == data_type;
+        let sql_type = if is_same { modifier } else { SqlType::from(&data_type) };
+        let branches = vec![(equal, null(&data_type))];
         let expr = Expr::Case { branches, otherwise: Box::new(value), data_type };
         Ok(Typed { expr, sql_type, position })
     }
@@ -515,7 +519,7 @@ fn narrowed(value: &Typed, list: Vec<Typed>) -> Vec<Typed> {
     narrow.into_iter().zip(list).map(constant).collect()
 }
 
-pub(super) fn narrow(constant: &Datum, to: DataType) -> Option<Datum> {
+pub(super) fn narrow(constant: &Datum, to: &DataType) -> Option<Datum> {
     let wide = match constant {
         Datum::Int2(value) => i64::from(*value),
         Datum::Int4(value) => i64::from(*value),

@@ -149,7 +149,8 @@ impl Binder<'_> {
                 let mut relation = ScopeRelation::new(name, &bound.columns);
                 relation.rename(alias.as_ref().map_or(&[], |alias| &alias.columns))?;
                 relation.learn_fields(&bound.plan);
-                let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+                let types =
+                    bound.columns.iter().map(|column| column.sql_type.base.clone()).collect();
                 Ok((Rows::new(bound.plan, types), Scope::of(relation)))
             }
             TableRef::Function(function) => {
@@ -306,7 +307,7 @@ impl Binder<'_> {
         let call = FunctionCall::plain(FunctionName { schema: None, name }, Vec::new());
         let id = self.bind_call(&call)?;
         let (operand, from, to) = (Box::new(id.expr), DataType::XID8, SqlType::from(DataType::XID));
-        let expr = Expr::Cast { operand, from, to, explicit: true };
+        let expr = Expr::Cast { operand, from, to: to.clone(), explicit: true };
         let name = "xmin".to_owned();
         Ok(ScopeColumn { name, sql_type: to, expr, origin: None, fields: None })
     }
@@ -314,9 +315,9 @@ impl Binder<'_> {
     fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bind = |binder: &mut Self| {
             let value = binder.bind_expr(expr)?;
-            let (from, position) = (value.base(), value.position);
+            let (from, position) = (value.base().clone(), value.position);
             let to = SqlType::from(DataType::Timestamptz);
-            binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+            binder.coerce(value, &to, CastContext::Assignment)?.ok_or_else(|| {
                 err!(DATATYPE_MISMATCH: "argument of FOR SYSTEM_TIME must be type timestamp with time zone, not type {}",
                     from.sql_name(); with_type_mention from; at position)
             })
@@ -448,7 +449,7 @@ impl Binder<'_> {
             let origin = if kind == JoinKind::Right { from_right.origin } else { from_left.origin };
             let (expr, origin) = match kind {
                 JoinKind::Full => {
-                    (Expr::Coalesce { operands: both, data_type: sql_type.base }, None)
+                    (Expr::Coalesce { operands: both, data_type: sql_type.base.clone() }, None)
                 }
                 JoinKind::Right => (both.remove(1), origin),
                 _ => (both.remove(0), origin),
@@ -477,7 +478,7 @@ fn refuse_as_of(as_of: Option<&ast::Expr>, of: &str, hint: &str) -> Result<()> {
 pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (Rows, Scope) {
     let width = table.columns.len();
     let mut types: Vec<DataType> =
-        table.columns.iter().map(|column| column.sql_type.base).collect();
+        table.columns.iter().map(|column| column.sql_type.base.clone()).collect();
     types.push(DataType::Timestamptz);
     let mut relation = ScopeRelation::of_table(alias, table, 0);
     relation.hidden.push(ScopeColumn {
@@ -525,13 +526,13 @@ fn system_rows(
     let mut relation = ScopeRelation::new(alias, &columns);
     relation.kind = RelationKind::Opaque;
     relation.rename(renamed)?;
-    let types = columns.iter().map(|column| column.sql_type.base).collect();
+    let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
     let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
     Ok((Rows::new(plan, types), Scope::of(relation)))
 }
 
 fn typed(column: &ScopeColumn, position: usize) -> Typed {
-    Typed { expr: column.expr.clone(), sql_type: column.sql_type, position }
+    Typed { expr: column.expr.clone(), sql_type: column.sql_type.clone(), position }
 }
 
 fn shifted(mut column: ScopeColumn, width: usize) -> ScopeColumn {

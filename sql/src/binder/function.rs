@@ -45,14 +45,14 @@ pub(super) struct FunctionCandidate {
 }
 
 impl Candidate for FunctionCandidate {
-    fn takes(&self, index: usize) -> DataType {
-        self.wanted.get(index).copied().unwrap_or(DataType::Unknown)
+    fn takes(&self, index: usize) -> &DataType {
+        self.wanted.get(index).unwrap_or(&DataType::Unknown)
     }
 
     fn accepts(&self, arguments: &[DataType]) -> bool {
         let Some(settled) = settle(&self.wanted, arguments) else { return false };
         let mut pairs = arguments.iter().zip(&self.wanted);
-        pairs.all(|(from, to)| settled.of(*to).is_some_and(|to| can_coerce(*from, to)))
+        pairs.all(|(from, to)| settled.of(to).is_some_and(|to| can_coerce(from, &to)))
     }
 }
 
@@ -75,7 +75,7 @@ impl ResolvedCall {
     /// Returns the type of the result as a value.
     pub(super) fn value_type(&self) -> SqlType {
         match self.columns.as_slice() {
-            [(_, sql_type)] if !self.is_row() => *sql_type,
+            [(_, sql_type)] if !self.is_row() => sql_type.clone(),
             [] => DataType::Void.into(),
             _ => DataType::Record.into(),
         }
@@ -84,12 +84,14 @@ impl ResolvedCall {
     /// Returns the executor's description of the function, and its arguments; `defined` are the
     /// columns of a column definition list.
     pub(super) fn routine(self, defined: Option<&[OutputColumn]>) -> (Arc<Routine>, Vec<Expr>) {
-        let field =
-            |(name, sql_type): &(String, SqlType)| (Arc::from(name.as_str()), sql_type.base);
+        let field = |(name, sql_type): &(String, SqlType)| {
+            (Arc::from(name.as_str()), sql_type.base.clone())
+        };
         let fields = match defined {
             Some(defined) => {
-                let fields = defined.iter();
-                Some(fields.map(|one| (Arc::from(one.name.as_str()), one.sql_type.base)).collect())
+                let field =
+                    |one: &OutputColumn| (Arc::from(one.name.as_str()), one.sql_type.base.clone());
+                Some(defined.iter().map(field).collect())
             }
             None => self.is_row().then(|| self.columns.iter().map(field).collect()),
         };
@@ -97,7 +99,7 @@ impl ResolvedCall {
         let routine = Routine {
             number: record.number,
             name: record.name.clone(),
-            parameters: self.values.iter().map(Typed::base).collect(),
+            parameters: self.values.iter().map(Typed::base).cloned().collect(),
             result: self.value_type().base,
             fields,
             strict: record.strict,
@@ -148,7 +150,7 @@ impl Binder<'_> {
         let name = &call.name.name.value;
         let column = |(own, sql_type): &(String, SqlType)| OutputColumn {
             name: if own.is_empty() { name.clone() } else { own.clone() },
-            sql_type: *sql_type,
+            sql_type: sql_type.clone(),
             origin: None,
         };
         let columns = match defined {
@@ -190,7 +192,7 @@ impl Binder<'_> {
             return Ok(());
         }
         let types: Vec<String> =
-            resolved.values.iter().map(|value| self.type_name(value.sql_type)).collect();
+            resolved.values.iter().map(|value| self.type_name(&value.sql_type)).collect();
         bail!(WRONG_OBJECT_TYPE: "{}({}) is a procedure", call.name.name.value, types.join(", ");
             hint "To call a procedure, use CALL."; at call.name.position())
     }
@@ -219,13 +221,13 @@ impl Binder<'_> {
         values: Vec<Typed>,
     ) -> Result<ResolvedCall> {
         let position = call.name.position();
-        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = values.iter().map(Typed::base).cloned().collect();
         let mut takers = takers(&named, call, &types);
         let exact = |one: &FunctionCandidate| one.wanted == types;
         if takers.iter().filter(|one| exact(one)).count() == 1 {
             takers.retain(exact);
         }
-        let shown: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        let shown: Vec<SqlType> = values.iter().map(|value| value.sql_type.clone()).collect();
         let taker = match select(takers, &types) {
             Match::One(taker) if !taker.is_ambiguous => taker,
             Match::None => return Err(self.no_function(call, &named, &shown)),
@@ -270,7 +272,7 @@ impl Binder<'_> {
     /// Returns a call of a user-defined function as it is in messages.
     pub(super) fn shown_user(&self, call: &FunctionCall, types: &[SqlType]) -> String {
         let shown = argument_names(call).into_iter().zip(types).map(|(name, sql_type)| {
-            let shown = self.type_name(*sql_type);
+            let shown = self.type_name(sql_type);
             match name {
                 Some(name) => format!("{} => {shown}", name.value),
                 None => shown,
@@ -288,71 +290,74 @@ impl Binder<'_> {
         values: Vec<Typed>,
         position: usize,
     ) -> Result<ResolvedCall> {
-        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = values.iter().map(Typed::base).cloned().collect();
         let unsettled = || undetermined();
         let FunctionCandidate { function, places, gathered, wanted, .. } = taker;
         let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
         let catalog = self.catalog;
-        let of_values: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        let of_values: Vec<SqlType> = values.iter().map(|value| value.sql_type.clone()).collect();
         let domains = PolymorphicDomains::of(catalog, &wanted, &of_values);
-        let in_call = |declared: SqlType| match declared.base.is_polymorphic() {
+        let in_call = |declared: &SqlType| match declared.base.is_polymorphic() {
             true => {
-                let found = settled.of(declared.base)?;
-                Some(domains.put(catalog, declared.base, found))
+                let found = settled.of(&declared.base)?;
+                Some(domains.put(catalog, &declared.base, found))
             }
-            false => Some(declared),
+            false => Some(declared.clone()),
         };
         self.note_user_call(position, || CallNote {
             function: Arc::clone(&function),
-            wanted: wanted.iter().map(|to| settled.of(*to).unwrap_or(*to).into()).collect(),
+            wanted: wanted
+                .iter()
+                .map(|to| settled.of(to).unwrap_or_else(|| to.clone()).into())
+                .collect(),
             gathered,
         });
         let mut given: Vec<Option<Typed>> = values.into_iter().map(Some).collect();
         let mut converted = Vec::with_capacity(function.parameters.len());
         let last = function.parameters.len().saturating_sub(1);
         for (at, (place, to)) in places.iter().zip(&function.parameters).enumerate() {
-            let to = in_call(*to).ok_or_else(unsettled)?;
+            let to = in_call(to).ok_or_else(unsettled)?;
             if let Some(first) = gathered.filter(|_| at == last) {
                 let elements: Vec<Typed> = given.drain(first..).flatten().collect();
-                converted.push(self.gather(elements, to, position)?);
+                converted.push(self.gather(elements, &to, position)?);
                 continue;
             }
             let expr = match place.and_then(|place| given[place].take()) {
-                Some(value) => self.as_argument(value, to, CastContext::Implicit, position)?,
+                Some(value) => self.as_argument(value, &to, CastContext::Implicit, position)?,
                 None => {
                     let value = self.default_argument(&function, at, position)?;
-                    self.as_argument(value, to, CastContext::Assignment, position)?
+                    self.as_argument(value, &to, CastContext::Assignment, position)?
                 }
             };
             converted.push(Typed { expr, sql_type: to, position });
         }
         let columns = function.columns.iter();
-        let columns = columns.map(|(name, sql_type)| Some((name.clone(), in_call(*sql_type)?)));
+        let columns = columns.map(|(name, sql_type)| Some((name.clone(), in_call(sql_type)?)));
         let columns = columns.collect::<Option<Vec<_>>>().ok_or_else(unsettled)?;
         Ok(ResolvedCall { function, values: converted, columns })
     }
 
     /// Returns the array of the arguments of a VARIADIC parameter.
-    fn gather(&mut self, elements: Vec<Typed>, to: SqlType, position: usize) -> Result<Typed> {
-        let element = self.catalog.element_of(to).unwrap_or(to);
+    fn gather(&mut self, elements: Vec<Typed>, to: &SqlType, position: usize) -> Result<Typed> {
+        let element = self.catalog.element_of(to).unwrap_or_else(|| to.clone());
         let implicit = CastContext::Implicit;
         let values =
-            elements.into_iter().map(|one| self.as_argument(one, element, implicit, position));
+            elements.into_iter().map(|one| self.as_argument(one, &element, implicit, position));
         let values = values.collect::<Result<Vec<Expr>>>()?;
-        Ok(Typed { expr: internal("array of", values, to.base), sql_type: to, position })
+        Ok(Typed { expr: internal("array of", values, &to.base), sql_type: to.clone(), position })
     }
 
     fn as_argument(
         &mut self,
         value: Typed,
-        to: SqlType,
+        to: &SqlType,
         context: CastContext,
         position: usize,
     ) -> Result<Expr> {
-        let from = value.sql_type;
+        let from = value.sql_type.clone();
         let expr = self.coerce(value, to, context)?;
         expr.ok_or_else(|| {
-            let (from, to) = (self.type_name(from), self.type_name(to));
+            let (from, to) = (self.type_name(&from), self.type_name(to));
             err!(CANNOT_COERCE: "cannot cast type {from} to {to}"; at position)
         })
     }
@@ -407,11 +412,11 @@ fn strictly(resolved: &ResolvedCall, value: Expr) -> Expr {
     }
     let values = resolved.values.iter().map(|value| value.expr.clone());
     let is_null = values.map(|one| Expr::IsNull(Box::new(one))).collect();
-    let data_type = resolved.value_type().base;
+    let data_type = &resolved.value_type().base;
     Expr::Case {
         branches: vec![(Expr::Or(is_null), null(data_type))],
         otherwise: Box::new(value),
-        data_type,
+        data_type: data_type.clone(),
     }
 }
 
@@ -461,13 +466,12 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<FunctionCandi
     let positional = given.iter().all(Option::is_none);
     let gathers = variadic && !call.variadic && positional && count > fixed;
     let gathered = gathers.then(|| {
-        let element = function.parameters[fixed].base;
-        let element = match element {
+        let element = match &function.parameters[fixed].base {
             DataType::AnyArray => DataType::AnyElement,
             DataType::CompatibleArray => DataType::Compatible,
-            array => array.element().unwrap_or(array),
+            array => array.element().unwrap_or(array).clone(),
         };
-        let wanted = function.parameters[..fixed].iter().map(|one| one.base);
+        let wanted = function.parameters[..fixed].iter().map(|one| one.base.clone());
         FunctionCandidate {
             function: Arc::clone(function),
             places: (0..=fixed).map(Some).collect(),
@@ -491,7 +495,7 @@ fn taker_of(
     let mut wanted = vec![DataType::Unknown; argument_names(call).len()];
     for (place, to) in places.iter().zip(&function.parameters) {
         if let Some(at) = place {
-            wanted[*at] = to.base;
+            wanted[*at] = to.base.clone();
         }
     }
     let is_ambiguous = false;

@@ -75,13 +75,13 @@ pub fn bind_body_statement(
     routine: &Routine,
     world: (&Catalog, &dyn SystemCatalog, &SessionConstants),
 ) -> Result<BodyStatement> {
-    let types = routine.parameters.iter().map(|base| Some(SqlType::from(*base)));
+    let types = routine.parameters.iter().map(|base| Some(SqlType::from(base)));
     let types: Vec<Option<SqlType>> = types.collect();
     let mut binder = Binder::new(world.0, world.1, world.2, Parameters::new(&types));
     let values = routine.parameters.iter().zip(&function.parameters).enumerate();
     let values = values.map(|(index, (base, declared))| {
-        let expr = Expr::Parameter { index, data_type: *base };
-        let sql_type = if declared.base == *base { *declared } else { (*base).into() };
+        let expr = Expr::Parameter { index, data_type: base.clone() };
+        let sql_type = if declared.base == *base { declared.clone() } else { SqlType::from(base) };
         Typed { expr, sql_type, position: 1 }
     });
     let values: Vec<Typed> = values.collect();
@@ -136,11 +136,11 @@ fn for_body<T>(
     (catalog, system, constants): (&Catalog, &dyn SystemCatalog, &SessionConstants),
     bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
 ) -> Result<T> {
-    let types: Vec<_> = function.parameters.iter().map(|one| Some(*one)).collect();
+    let types: Vec<_> = function.parameters.iter().map(|one| Some(one.clone())).collect();
     let mut binder = Binder::new(catalog, system, constants, Parameters::new(&types));
     let values = function.parameters.iter().enumerate().map(|(index, sql_type)| {
-        let expr = Expr::Parameter { index, data_type: sql_type.base };
-        Typed { expr, sql_type: *sql_type, position: 1 }
+        let expr = Expr::Parameter { index, data_type: sql_type.base.clone() };
+        Typed { expr, sql_type: sql_type.clone(), position: 1 }
     });
     binder.in_frame(function, values.collect(), bind)
 }
@@ -210,8 +210,8 @@ fn check_body(
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::clone(path));
     let values = function.parameters.iter().map(|sql_type| Typed {
-        expr: null(sql_type.base),
-        sql_type: *sql_type,
+        expr: null(&sql_type.base),
+        sql_type: sql_type.clone(),
         position: 1,
     });
     let columns = function.columns.clone();
@@ -375,7 +375,7 @@ impl Binder<'_> {
         self.in_body(function, values.clone(), |binder| {
             let bind = |binder: &mut Self| {
                 let value = binder.bind_expr(body)?;
-                binder.returned(value, to)
+                binder.returned(value, &to)
             };
             let (expr, level) = binder.in_new_level(Scope::default(), Clause::Select, bind)?;
             // Expressions that need a query node, and recursive calls, are not inlined.
@@ -409,11 +409,11 @@ impl Binder<'_> {
             let bound = binder.bind_query(query, true)?;
             let Some([value]) = bound.columns.get(..) else { return Ok(None) };
             let from = Typed {
-                expr: Expr::Column { index: 0, data_type: value.sql_type.base },
-                sql_type: value.sql_type,
+                expr: Expr::Column { index: 0, data_type: value.sql_type.base.clone() },
+                sql_type: value.sql_type.clone(),
                 position: 1,
             };
-            let value = binder.returned(from, to)?;
+            let value = binder.returned(from, &to)?;
             // Only the first row is the result.
             let first = Logical::Limit {
                 input: Box::new(bound.plan),
@@ -459,7 +459,7 @@ impl Binder<'_> {
             let bound = binder.bind_query(query, true)?;
             let columns = (bound.columns.as_slice(), made_of(&bound.plan, 0));
             let results = binder.results(&function, &routine, Some(columns))?;
-            let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+            let types = bound.columns.iter().map(|column| column.sql_type.base.clone()).collect();
             let mut rows = Rows::new(bound.plan, types);
             rows.project(results);
             Ok(Some(rows))
@@ -477,17 +477,17 @@ impl Binder<'_> {
         let shown = declared(function, routine, self.catalog, self.search_path());
         let Some((columns, row_fields)) = columns else { return Err(no_rows_of(&shown)) };
         let found = columns.iter().enumerate().map(|(index, column)| Typed {
-            expr: Expr::Column { index, data_type: column.sql_type.base },
-            sql_type: column.sql_type,
+            expr: Expr::Column { index, data_type: column.sql_type.base.clone() },
+            sql_type: column.sql_type.clone(),
             position: 1,
         });
         let found: Vec<Typed> = found.collect();
         if let Some(fields) = &routine.fields {
-            let declared = function.columns.iter().map(|(_, sql_type)| *sql_type);
+            let declared = function.columns.iter().map(|(_, sql_type)| sql_type.clone());
             let declared: Vec<SqlType> = declared.collect();
             let wanted = fields.iter().enumerate().map(|(at, (_, base))| {
                 let of = declared.get(at).filter(|one| one.base == *base);
-                of.copied().unwrap_or_else(|| (*base).into())
+                of.cloned().unwrap_or_else(|| SqlType::from(base))
             });
             let wanted: Vec<SqlType> = wanted.collect();
             return self.returned_row(found, &wanted, &shown);
@@ -502,16 +502,16 @@ impl Binder<'_> {
             return Ok(vec![row_of(named.collect(), 1).expr]);
         }
         let to = match function.columns.as_slice() {
-            [(_, sql_type)] if sql_type.base == routine.result => *sql_type,
-            _ => routine.result.into(),
+            [(_, sql_type)] if sql_type.base == routine.result => sql_type.clone(),
+            _ => SqlType::from(&routine.result),
         };
-        if let (DataType::Composite(of), false) = (to.base, is_row(&found, to)) {
+        if let (DataType::Composite(of), false) = (&to.base, is_row(&found, &to)) {
             return self.row_of_columns(found, of, &shown).map(|row| vec![row]);
         }
         let mut found = found;
         if let (Some(fields), DataType::Composite(_), [row]) =
-            (row_fields, to.base, found.as_mut_slice())
-            && row.base() == DataType::Record
+            (row_fields, &to.base, found.as_mut_slice())
+            && *row.base() == DataType::Record
         {
             row.expr = row_of_fields(&row.expr, fields);
         }
@@ -519,18 +519,18 @@ impl Binder<'_> {
             let detail = "Final statement must return exactly one column.".to_owned();
             return Err(mismatch(&shown, detail));
         };
-        Ok(vec![self.returned(value.clone(), to)?])
+        Ok(vec![self.returned(value.clone(), &to)?])
     }
 
     /// Returns the columns of a body as a row of the composite type that the function returns.
     fn row_of_columns(
         &mut self,
         found: Vec<Typed>,
-        of: &'static CompositeType,
+        of: &Arc<CompositeType>,
         shown: &str,
     ) -> Result<Expr> {
         let wanted: Vec<SqlType> =
-            of.attributes().iter().map(|one: &Attribute| one.sql_type).collect();
+            of.attributes().iter().map(|one: &Attribute| one.sql_type.clone()).collect();
         let values = self.returned_row(found, &wanted, shown)?;
         Ok(row_expr(Record::of_type(of, Vec::new()), values))
     }
@@ -551,10 +551,10 @@ impl Binder<'_> {
         }
         let mut values = Vec::with_capacity(wanted.len());
         for (at, (value, to)) in found.into_iter().zip(wanted).enumerate() {
-            let from = value.sql_type;
-            let value = self.coerce(value, *to, CastContext::Assignment)?;
+            let from = &value.sql_type.clone();
+            let value = self.coerce(value, to, CastContext::Assignment)?;
             values.push(value.ok_or_else(|| {
-                let (from, to, at) = (self.type_name(from), self.type_name(*to), at + 1);
+                let (from, to, at) = (self.type_name(from), self.type_name(to), at + 1);
                 let detail =
                     format!("Final statement returns {from} instead of {to} at column {at}.");
                 mismatch(shown, detail)
@@ -563,8 +563,8 @@ impl Binder<'_> {
         Ok(values)
     }
 
-    fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
-        let from = value.sql_type;
+    fn returned(&mut self, value: Typed, to: &SqlType) -> Result<Expr> {
+        let from = &value.sql_type.clone();
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
             let (from, to) = (self.type_name(from), self.type_name(to));
             mismatch(&to, format!("Actual return type is {from}."))
@@ -575,7 +575,7 @@ impl Binder<'_> {
 /// Returns an anonymous row, field by field, with these fields.
 fn row_of_fields(row: &Expr, fields: Fields) -> Expr {
     let values = fields.iter().enumerate();
-    let values = values.map(|(at, (_, base))| field_of(row.clone(), at, *base)).collect();
+    let values = values.map(|(at, (_, base))| field_of(row.clone(), at, base)).collect();
     row_expr(Record { of: None, fields, values: Vec::new() }, values)
 }
 
@@ -584,8 +584,8 @@ fn mismatch(shown: &str, detail: String) -> Error {
 }
 
 /// Returns whether the only column is itself a row of the type.
-fn is_row(found: &[Typed], to: SqlType) -> bool {
-    matches!(found, [one] if one.base() == to.base || one.base() == DataType::Record)
+fn is_row(found: &[Typed], to: &SqlType) -> bool {
+    matches!(found, [one] if *one.base() == to.base || *one.base() == DataType::Record)
 }
 
 /// Returns the expression of a query that is only `SELECT expression`.

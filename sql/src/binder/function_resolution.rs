@@ -60,7 +60,7 @@ impl Binder<'_> {
         let before = self.marks();
         // Errors are reported when the call of the built-in function is bound.
         let values = self.all_arguments_of(call).ok().filter(|values| {
-            let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+            let types: Vec<DataType> = values.iter().map(Typed::base).cloned().collect();
             self.means_user(call, named, &types)
         });
         if values.is_none() {
@@ -85,7 +85,7 @@ impl Binder<'_> {
         arguments: &[Typed],
     ) -> Result<Option<Typed>> {
         let named = self.functions_named(call)?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         match !named.is_empty() && self.means_user(call, &named, &types) {
             true => self.bind_user_function(call, named, arguments.to_vec()).map(Some),
             false => Ok(None),
@@ -147,7 +147,7 @@ impl Binder<'_> {
         let mut pool: Vec<CandidateEntry> = takers.iter().map(of_user).collect();
         let signatures = types::function::overloads(name).iter();
         let fitting = signatures.filter(|signature| signature.accepts(types));
-        let wanted = |one: &'static Signature| (0..types.len()).map(|at| one.takes(at)).collect();
+        let wanted = |one| parameters_of(one, types.len());
         let of_system = fitting.map(wanted).chain([own]);
         for wanted in of_system.collect::<Vec<Vec<DataType>>>() {
             let same = pool.iter().position(|one| one.wanted == wanted);
@@ -190,8 +190,8 @@ struct CandidateEntry {
 }
 
 impl Candidate for CandidateEntry {
-    fn takes(&self, index: usize) -> DataType {
-        self.wanted.get(index).copied().unwrap_or(DataType::Unknown)
+    fn takes(&self, index: usize) -> &DataType {
+        self.wanted.get(index).unwrap_or(&DataType::Unknown)
     }
 
     fn accepts(&self, _: &[DataType]) -> bool {
@@ -199,14 +199,17 @@ impl Candidate for CandidateEntry {
     }
 }
 
+/// Returns the declared types of the first parameters of a built-in function.
+fn parameters_of(signature: &'static Signature, count: usize) -> Vec<DataType> {
+    (0..count).map(|at| signature.takes(at).clone()).collect()
+}
+
 /// Returns the parameter types of the built-in function that a call resolves to; `None` if none
 /// accepts the arguments.
 fn wanted_by_system(call: &FunctionCall, types: &[DataType]) -> Option<Vec<DataType>> {
     let name = call.name.name.value.as_str();
     let of_signature = |found: Match| match found {
-        Match::One(signature) => {
-            Some((0..types.len()).map(|at| Candidate::takes(&signature, at)).collect())
-        }
+        Match::One(signature) => Some(parameters_of(signature, types.len())),
         _ => None,
     };
     let any = || vec![DataType::AnyElement; types.len()];

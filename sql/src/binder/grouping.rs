@@ -58,9 +58,10 @@ impl Groups {
                 *expr = rows.place_under(expr.clone(), &guard, &level.subqueries);
             }
         }
-        let key_types = group_by.iter().map(Expr::data_type);
-        let types: Vec<DataType> =
-            key_types.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect();
+        let key_types = group_by.iter().map(Expr::data_type).cloned();
+        let types: Vec<DataType> = key_types
+            .chain(aggregates.iter().map(|aggregate| aggregate.data_type.clone()))
+            .collect();
         let (aggregate_count, has_sets) = (aggregates.len(), sets.is_some());
         match sets {
             // Without keys and aggregates the result is one row, independent of the input.
@@ -155,7 +156,7 @@ impl Groups {
         from_subquery: bool,
     ) -> Result<()> {
         if let Some(index) = self.keys.iter().position(|key| key == expr) {
-            *expr = Expr::Column { index, data_type: expr.data_type() };
+            *expr = Expr::Column { index, data_type: expr.data_type().clone() };
             return Ok(());
         }
         if let Expr::Column { index, .. } = expr {

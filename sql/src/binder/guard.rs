@@ -67,9 +67,13 @@ impl Guard {
         match self.condition() {
             None => expr,
             Some(condition) => {
-                let data_type = expr.data_type();
-                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
-                Expr::Case { branches: vec![(condition, expr)], otherwise, data_type }
+                let data_type = expr.data_type().clone();
+                let otherwise = Box::new(Expr::constant(Datum::Null, &data_type));
+                Expr::Case {
+                    branches: vec![(condition, expr)],
+                    otherwise,
+                    data_type: data_type.clone(),
+                }
             }
         }
     }

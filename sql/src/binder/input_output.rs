@@ -9,7 +9,7 @@
 
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum, FixedWidthKind, GeometryKind, SqlType};
 
 use crate::binder::calls::undefined_function;
 use crate::binder::level::Binder;
@@ -33,22 +33,22 @@ pub fn input_or_output(name: &str) -> Option<(DataType, ConversionDirection)> {
         None => (name.strip_suffix("out")?, ConversionDirection::Output),
     };
     let named = |stem: &str| {
-        let mut all = DataType::all().filter(|one| is_plain(*one));
+        let mut all = DataType::all().filter(is_plain);
         all.find(|one| one.internal_name() == stem)
     };
     let found = match stem {
         "cash_" => Some(DataType::MONEY),
         "poly_" => Some(DataType::POLYGON),
         _ => match stem.strip_suffix('_') {
-            Some(stem) => named(stem).filter(|one| is_underscored(*one)),
-            None => named(stem).filter(|one| !is_underscored(*one)),
+            Some(stem) => named(stem).filter(is_underscored),
+            None => named(stem).filter(|one| !is_underscored(one)),
         },
     };
     found.map(|data_type| (data_type, direction))
 }
 
 /// Returns whether input and output of a type need no information besides the value.
-fn is_plain(data_type: DataType) -> bool {
+fn is_plain(data_type: &DataType) -> bool {
     let is_other = matches!(
         data_type,
         DataType::Array(_)
@@ -58,14 +58,14 @@ fn is_plain(data_type: DataType) -> bool {
             | DataType::Unknown
             | DataType::RefCursor
             | DataType::NodeTree
-            | DataType::MONEY
-            | DataType::POLYGON
+            | DataType::Word(FixedWidthKind::Money)
+            | DataType::Geometry(GeometryKind::Polygon)
     );
     !is_other && !data_type.is_polymorphic()
 }
 
 /// Returns whether the function names of a type have an underscore after the type name.
-fn is_underscored(data_type: DataType) -> bool {
+fn is_underscored(data_type: &DataType) -> bool {
     !matches!(
         data_type,
         DataType::Bool
@@ -85,15 +85,17 @@ fn is_underscored(data_type: DataType) -> bool {
             | DataType::Char
             | DataType::Varchar
             | DataType::AclItem
-            | DataType::TID
-            | DataType::XID
-            | DataType::CID
-            | DataType::XID8
+            | DataType::Word(
+                FixedWidthKind::Tid
+                    | FixedWidthKind::Xid
+                    | FixedWidthKind::Cid
+                    | FixedWidthKind::Xid8
+            )
     )
 }
 
 /// Returns whether the input function of a type takes a modifier.
-fn is_modified(data_type: DataType) -> bool {
+fn is_modified(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Bit
@@ -120,14 +122,14 @@ impl Binder<'_> {
         let Some((data_type, direction)) = input_or_output(name) else {
             return self.operator_call(name, arguments, position);
         };
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let string = SqlType::from(DataType::CString);
         let (value, from, to) = match (direction, arguments) {
-            (ConversionDirection::Input, [value]) if !is_modified(data_type) => {
+            (ConversionDirection::Input, [value]) if !is_modified(&data_type) => {
                 (value, string, data_type.into())
             }
-            (ConversionDirection::Input, [value, _, modifier]) if is_modified(data_type) => {
-                (value, string, modified(data_type, modifier)?)
+            (ConversionDirection::Input, [value, _, modifier]) if is_modified(&data_type) => {
+                (value, string, modified(&data_type, modifier)?)
             }
             (ConversionDirection::Output, [value]) => (value, data_type.into(), string),
             _ => return Err(undefined_function(&self.shown_call(name, arguments), position)),
@@ -137,13 +139,13 @@ impl Binder<'_> {
         let value = value.clone();
         let coerced = match is_text {
             true => None,
-            false => self.coerce(value, from, CastContext::Implicit)?,
+            false => self.coerce(value, &from, CastContext::Implicit)?,
         };
         let Some(operand) = coerced else {
             return Err(undefined_function(&self.shown_call(name, arguments), position));
         };
         let (operand, from) = (Box::new(operand), from.base);
-        let expr = Expr::Cast { operand, from, to, explicit: false };
+        let expr = Expr::Cast { operand, from, to: to.clone(), explicit: false };
         Ok(Some(Typed { expr, sql_type: to, position }))
     }
 }
@@ -165,7 +167,7 @@ impl Binder<'_> {
             if to.is_polymorphic() {
                 sides.push(value.clone());
             } else if let Some(expr) =
-                self.coerce(value.clone(), to.into(), CastContext::Implicit)?
+                self.coerce(value.clone(), &(&to).into(), CastContext::Implicit)?
             {
                 sides.push(Typed::new(expr, to, value.position));
             }
@@ -178,7 +180,7 @@ impl Binder<'_> {
 }
 
 /// Returns a type with the modifier that is the last argument of its input function.
-fn modified(data_type: DataType, modifier: &Typed) -> Result<SqlType> {
+fn modified(data_type: &DataType, modifier: &Typed) -> Result<SqlType> {
     let modifier = match &modifier.expr {
         Expr::Constant { value: Datum::Int4(value), .. } => Some(*value),
         Expr::Call { function, arguments, .. }
@@ -191,7 +193,7 @@ fn modified(data_type: DataType, modifier: &Typed) -> Result<SqlType> {
         }
         _ => None,
     };
-    modifier.map(|modifier| SqlType::new(data_type, modifier)).ok_or_else(|| {
+    modifier.map(|modifier| SqlType::new(data_type.clone(), modifier)).ok_or_else(|| {
         let what = "a non-constant type modifier";
         Error::not_supported(what, "Cast the value to the type with the modifier.")
     })

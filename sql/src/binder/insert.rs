@@ -220,7 +220,7 @@ impl Binder<'_> {
                 to.push(self.part_type(column, part)?);
             } else {
                 check_assignable(&bound, index, column)?;
-                to.push(column.sql_type);
+                to.push(column.sql_type.clone());
             }
         }
         let positions = bound.positions.clone();
@@ -233,7 +233,7 @@ impl Binder<'_> {
             if !identity.takes(column)? {
                 continue;
             }
-            let value = Expr::column(index, to[index].base);
+            let value = Expr::column(index, &to[index].base);
             let Some(part) = &target.part else {
                 expressions[at] = value;
                 continue;
@@ -241,7 +241,8 @@ impl Binder<'_> {
             let new = std::mem::replace(&mut expressions[at], no_value(column));
             let old = if in_parts[at] { new } else { no_value(column) };
             in_parts[at] = true;
-            let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
+            let value =
+                Typed { expr: value, sql_type: to[index].clone(), position: positions[index] };
             let assign = |binder: &mut Self| binder.assign_part((column, part), value, old);
             expressions[at] = self.in_new_level(Scope::default(), Clause::Values, assign)?.0;
         }
@@ -378,11 +379,11 @@ fn check_width(
 
 /// Checks that an assignment cast from a query's column to a target column exists.
 fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result<()> {
-    let from = bound.columns[index].sql_type.base;
-    let to = column.sql_type.base;
+    let from = &bound.columns[index].sql_type.base;
+    let to = &column.sql_type.base;
     let stored = types::cast::cast_context(from, to)
         .is_some_and(|context| context <= CastContext::Assignment);
-    if from == DataType::Unknown || from == to || stored {
+    if *from == DataType::Unknown || from == to || stored {
         return Ok(());
     }
     bail!(DATATYPE_MISMATCH: "column \"{}\" is of type {} but expression is of type {}",

@@ -106,7 +106,10 @@ impl Binder<'_> {
                     Expr::Column { index: index - start, data_type }
                 }
                 Expr::Column { index, data_type } if index < AGGREGATE => {
-                    let column = Expr::Column { index: index - (left_width - start), data_type };
+                    let column = Expr::Column {
+                        index: index - (left_width - start),
+                        data_type: data_type.clone(),
+                    };
                     let known = taken.iter().find(|(_, of)| *of == column).map(|(at, _)| *at);
                     let parameter = known.unwrap_or_else(|| self.parameters.outer());
                     if known.is_none() {

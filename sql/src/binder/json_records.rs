@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
 /// The variant of a function that converts JSON to rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonRows {
     /// True for the set-returning variants.
     pub(super) is_set: bool,
@@ -68,7 +68,7 @@ impl Binder<'_> {
                 hint "Provide a non-null record argument, or call the function in the FROM clause using a column definition \
                 list.");
         }
-        let value = self.json_rows(call, rows, None)?;
+        let value = self.json_rows(call, rows.clone(), None)?;
         match rows.is_set {
             false => Ok(value),
             true => self.use_set(unnested(name, value), position),
@@ -86,7 +86,7 @@ impl Binder<'_> {
         let (name, position) = (call.name.name.value.as_str(), call.name.position());
         let arguments = call.arguments.iter().map(|one| self.bind_expr(&one.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let shown = self.call_text(name, &types);
         let undefined = || undefined_function(&shown, position);
         // `use_json_as_text`, which PostgreSQL accepts and ignores.
@@ -99,7 +99,7 @@ impl Binder<'_> {
         if !arguments.is_empty() || base.is_some() == rows.is_record {
             return Err(undefined());
         }
-        let json = self.coerce(json, rows.json.into(), CastContext::Implicit)?;
+        let json = self.coerce(json, &rows.json.into(), CastContext::Implicit)?;
         let json = json.ok_or_else(undefined)?;
         let (description, sql_type, base) = match (definition, base) {
             (Some(definition), None) => {
@@ -109,10 +109,10 @@ impl Binder<'_> {
             (None, Some(base)) => (row_type_of(name, &base)?, base.sql_type, base.expr),
             (None, None) => return Err(undefined()),
         };
-        let row = description.of.map_or(DataType::Record, DataType::Composite);
-        let checks = self.catalog.value_checks(sql_type);
+        let row = description.of.clone().map_or(DataType::Record, DataType::Composite);
+        let checks = self.catalog.value_checks(&sql_type);
         let description = Datum::Nested(Nested::Record(Arc::new(description)));
-        let mut values = vec![Expr::Constant { value: description, data_type: row }, base, json];
+        let mut values = vec![Expr::constant(description, &row), base, json];
         if !rows.is_set {
             let expr = checked(internal(" populate", values, row), checks);
             return Ok(Typed { expr, sql_type, position });
@@ -120,7 +120,7 @@ impl Binder<'_> {
         let array = row.array().unwrap_or(row);
         values.push(Expr::constant(Datum::text(name), DataType::Text));
         let checks = checks.map(|each| DomainChecks::of_parts(Some(each), Vec::new()).into());
-        let expr = checked(internal(" populate all", values, array), checks);
+        let expr = checked(internal(" populate all", values, &array), checks);
         Ok(Typed::new(expr, array, position))
     }
 
@@ -140,7 +140,7 @@ impl Binder<'_> {
             of: None,
             fields: defined
                 .iter()
-                .map(|column| (Arc::from(column.name.as_str()), column.sql_type.base))
+                .map(|column| (Arc::from(column.name.as_str()), column.sql_type.base.clone()))
                 .collect(),
             values: Vec::new(),
         };
@@ -149,8 +149,8 @@ impl Binder<'_> {
             false if defined.is_empty() => None,
             false => self.base_of_definition(call, &defined)?.then(definition),
         };
-        let value = self.json_rows(call, rows, definition)?;
-        let is_anonymous = value.base().element().unwrap_or(value.base()) == DataType::Record;
+        let value = self.json_rows(call, rows.clone(), definition)?;
+        let is_anonymous = *value.base().element().unwrap_or(value.base()) == DataType::Record;
         let columns = match (is_anonymous, definitions.first()) {
             (true, None) => return Err(definitions_missing(call.name.position())),
             (false, Some((first, _))) => return Err(definitions_needless(first.position)),
@@ -162,7 +162,7 @@ impl Binder<'_> {
             false => SetFunction {
                 columns: vec![OutputColumn {
                     name: name.to_owned(),
-                    sql_type: value.sql_type,
+                    sql_type: value.sql_type.clone(),
                     origin: None,
                 }],
                 call: SetCall::Value(value.expr),
@@ -184,7 +184,7 @@ impl Binder<'_> {
     ) -> Result<bool> {
         let Some(first) = call.arguments.first() else { return Ok(false) };
         let base = self.bind_expr(&first.value)?;
-        if base.base() != DataType::Record {
+        if *base.base() != DataType::Record {
             return Ok(false);
         }
         let Some((fields, _)) = fields_of(&base.expr) else { return Ok(true) };
@@ -204,9 +204,9 @@ impl Binder<'_> {
             if *field != column.sql_type.base && *field != DataType::Unknown {
                 return Err(mismatch(format!(
                     "Returned type {} at ordinal position {}, but query expects {}.",
-                    self.type_name((*field).into()),
+                    self.type_name(&field.into()),
                     at + 1,
-                    self.type_name(column.sql_type.base_type())
+                    self.type_name(&column.sql_type.base_type())
                 )));
             }
         }
@@ -241,14 +241,14 @@ impl Binder<'_> {
         };
         let own = attributes.iter().map(|one| OutputColumn {
             name: one.name.to_string(),
-            sql_type: one.sql_type,
+            sql_type: one.sql_type.clone(),
             origin: None,
         });
         let is_anonymous = attributes.is_empty();
         let columns = if is_anonymous { defined } else { own.collect() };
         let mut values = Vec::with_capacity(columns.len());
         for (at, column) in columns.into_iter().enumerate() {
-            let field = field_of(row.expr.clone(), at, column.sql_type.base);
+            let field = field_of(row.expr.clone(), at, &column.sql_type.base);
             // The values of a row of a named type already have the types of its attributes.
             let value = match column.sql_type.domain.filter(|_| is_anonymous) {
                 Some(oid) => match self.catalog.domain(oid) {
@@ -256,9 +256,8 @@ impl Binder<'_> {
                     None => field,
                 },
                 None if is_anonymous && column.sql_type.modifier >= 0 => {
-                    let from = column.sql_type.base;
-                    let operand = Box::new(field);
-                    Expr::Cast { operand, from, to: column.sql_type, explicit: false }
+                    let (from, to) = (column.sql_type.base.clone(), column.sql_type.clone());
+                    Expr::Cast { operand: Box::new(field), from, to, explicit: false }
                 }
                 None => field,
             };
@@ -293,7 +292,7 @@ fn checked(value: Expr, checks: Option<Arc<DomainChecks>>) -> Expr {
 
 /// Returns `unnest` of an array of rows.
 fn unnested(name: &str, array: Typed) -> SetFunction {
-    let row = array.base().element().unwrap_or(DataType::Record);
+    let row = array.base().element().unwrap_or(&DataType::Record);
     let signature = types::function::sets::overloads("unnest").first();
     let function = signature.expect("the function that takes arrays apart is there").id;
     let column = OutputColumn { name: name.to_owned(), sql_type: row.into(), origin: None };

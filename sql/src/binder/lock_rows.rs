@@ -184,7 +184,7 @@ impl Binder<'_> {
         }
         // An extra column distinguishes a missing row from a row of NULLs.
         let types = plan.column_types();
-        let column = |(index, data_type): (usize, &DataType)| Expr::column(index, *data_type);
+        let column = |(index, data_type): (usize, &DataType)| Expr::column(index, data_type);
         let own = types.iter().enumerate().map(column);
         let expressions = own.chain([boolean(true)]).collect();
         let plan = Logical::Project { input: Box::new(plan), expressions };
@@ -207,7 +207,7 @@ impl Binder<'_> {
 }
 
 fn one_row(values: Vec<Expr>) -> Logical {
-    let types = values.iter().map(Expr::data_type).collect();
+    let types = values.iter().map(Expr::data_type).cloned().collect();
     Logical::Values { types, rows: vec![values] }
 }
 
@@ -277,7 +277,7 @@ impl LockSubplan {
     fn ordered(self, order: Vec<usize>) -> LockSubplan {
         let own = self.width;
         let types = self.plan.column_types();
-        let columns = order.iter().map(|&at| Expr::column(at, types[at])).collect();
+        let columns = order.iter().map(|&at| Expr::column(at, &types[at])).collect();
         LockSubplan { width: own, ..self.projected(columns) }
     }
 }
@@ -323,7 +323,7 @@ fn add_columns(held: &mut LockedTables, list: &mut Vec<Expr>, types: &[DataType]
     let is = |expr: &Expr, at: usize| matches!(expr, Expr::Column { index, .. } if *index == at);
     for at in held.needed() {
         if !list.iter().any(|expr| is(expr, at)) {
-            list.push(Expr::column(at, types[at]));
+            list.push(Expr::column(at, &types[at]));
         }
     }
     let place = |at: usize| list.iter().position(|expr| is(expr, at));

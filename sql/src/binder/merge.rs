@@ -154,7 +154,7 @@ impl Binder<'_> {
 /// be evaluated twice.
 fn guard_of(table: &Table, before: &[MergeClause], matched: bool) -> Guard {
     let key = table.key_columns().next();
-    let key = key.map(|at| Expr::column(at, table.layout.columns[at].data_type));
+    let key = key.map(|at| Expr::column(at, &table.layout.columns[at].data_type));
     let is_unmatched = key.map_or_else(|| boolean(false), is_null);
     let guard = match matched {
         true => Guard::of(Expr::Not(Box::new(is_unmatched))),

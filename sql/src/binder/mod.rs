@@ -365,7 +365,7 @@ impl<'a> NameContext<'a> {
 /// # Errors
 ///
 /// 42704 if the domain no longer exists.
-pub fn bind_as_domain(value: Expr, domain: SqlType, names: NameContext<'_>) -> Result<Expr> {
+pub fn bind_as_domain(value: Expr, domain: &SqlType, names: NameContext<'_>) -> Result<Expr> {
     let constants = SessionConstants::new();
     let mut binder =
         Binder::new(names.catalog, &EmptySystemCatalog, &constants, Parameters::none());
@@ -443,7 +443,7 @@ fn table_expression(
 ) -> Result<TableExpression> {
     let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
         name: name.clone(),
-        sql_type: *sql_type,
+        sql_type: sql_type.clone(),
         origin: None,
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
@@ -462,9 +462,9 @@ fn table_expression(
         match target {
             None => Ok(binder.resolve_unknown(value)?.expr),
             Some(to) => {
-                let (from, position) = (value.sql_type, value.position);
+                let (from, position) = (value.sql_type.clone(), value.position);
                 binder
-                    .coerce(value, to, CastContext::Assignment)?
+                    .coerce(value, &to, CastContext::Assignment)?
                     .ok_or_else(|| wrong_type(binder, clause, (from, to)).at(position))
             }
         }
@@ -478,7 +478,7 @@ fn table_expression(
 }
 
 fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, SqlType)) -> Error {
-    let (from, to_name, to) = (binder.type_name(from), binder.type_name(to), to.base);
+    let (from, to_name, to) = (binder.type_name(&from), binder.type_name(&to), to.base);
     let is_default = [TableClause::Default, TableClause::Generation].contains(&clause);
     let is_condition = to == DataType::Bool && !is_default;
     let message = if clause == TableClause::ExecuteParameter {
@@ -546,13 +546,13 @@ mod tests {
     }
 
     fn query(sql: &str, given: &[Option<DataType>]) -> Result<BoundStatement> {
-        let given: Vec<_> = given.iter().map(|one| one.map(SqlType::from)).collect();
+        let given: Vec<_> = given.iter().map(|one| one.as_ref().map(SqlType::from)).collect();
         let constants = SessionConstants::new();
         bind(&statement(sql), &Catalog::default(), &EmptySystemCatalog, &constants, &given)
     }
 
     fn bases(bound: &BoundStatement) -> Vec<DataType> {
-        bound.parameter_types.iter().map(|one| one.base).collect()
+        bound.parameter_types.iter().map(|one| one.base.clone()).collect()
     }
 
     #[test]
@@ -572,14 +572,14 @@ mod tests {
     #[test]
     fn table_expression_rejects_subqueries_and_aggregates() {
         let check = Some(DataType::Bool.into());
-        let (code, message) = refusal("a + 1", check);
+        let (code, message) = refusal("a + 1", check.clone());
         assert_eq!(
             (code.as_str(), message.as_str()),
             ("42804", "argument of CHECK must be type boolean, not type integer")
         );
-        assert_eq!(refusal("c > 1", check).0, "42703");
-        assert_eq!(refusal("$1 > 1", check).0, "42P02");
-        assert_eq!(refusal("count(*) > 1", check).0, "42803");
+        assert_eq!(refusal("c > 1", check.clone()).0, "42703");
+        assert_eq!(refusal("$1 > 1", check.clone()).0, "42P02");
+        assert_eq!(refusal("count(*) > 1", check.clone()).0, "42803");
         assert_eq!(refusal("(select 1) > a", check).0, "0A000");
         assert_eq!(refusal("'too long'", Some(SqlType::new(DataType::Varchar, 6))).0, "22001");
         assert_eq!(refusal("true", Some(DataType::Int4.into())).0, "42804");

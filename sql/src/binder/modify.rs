@@ -204,7 +204,7 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| {
             let mut targets = binder.bind_items(items, 1)?;
             for target in &mut targets {
-                if target.value.base() == DataType::Unknown {
+                if *target.value.base() == DataType::Unknown {
                     target.value = binder.resolve_unknown(target.value.clone())?;
                 }
             }
@@ -217,7 +217,7 @@ impl Binder<'_> {
         if level.subqueries.is_empty() {
             return Ok((Some(Returning { expressions: values.collect(), columns }), None));
         }
-        let row = |&data_type: &DataType| OutputColumn {
+        let row = |data_type: &DataType| OutputColumn {
             name: "row".to_owned(),
             sql_type: data_type.into(),
             origin: None,
@@ -305,10 +305,10 @@ pub(super) fn narrow(
         let of_held: BTreeSet<usize> = of_held.collect();
         kept.extend(of_held);
     }
-    if kept.iter().copied().eq(0..rows.types.len()) {
+    if kept.iter().cloned().eq(0..rows.types.len()) {
         return count;
     }
-    let column = |&index: &usize| Expr::column(index, rows.types[index]);
+    let column = |&index: &usize| Expr::column(index, &rows.types[index]);
     let columns = kept.iter().map(column).collect();
     rows.project(columns);
     let place = |index| kept.iter().position(|&column| column == index).unwrap_or(index);

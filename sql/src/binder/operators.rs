@@ -54,11 +54,11 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let (left, right) = match symbol {
             "||" => self.concatenated(left, right, position)?,
-            _ => (self.beside_vector(left, right.sql_type)?, right),
+            _ => (self.beside_vector(left, &right.sql_type)?, right),
         };
-        let right = self.beside_vector(right, left.sql_type)?;
-        let shown = [left.sql_type, right.sql_type];
-        match resolve_operator(symbol, &shown.map(|one| one.base)) {
+        let right = self.beside_vector(right, &left.sql_type)?;
+        let shown = [left.sql_type.clone(), right.sql_type.clone()];
+        match resolve_operator(symbol, &shown.each_ref().map(|one| one.base.clone())) {
             Match::One(signature) if are_alike(self.catalog, signature, &shown) => {
                 let start = left.position;
                 self.note_call(position, signature, &shown);
@@ -75,14 +75,14 @@ impl Binder<'_> {
 
     /// Converts a value of unknown type to a vector if the other operand is one. Operators treat
     /// vectors as arrays, whose text format is different.
-    fn beside_vector(&mut self, value: Typed, other: SqlType) -> Result<Typed> {
+    fn beside_vector(&mut self, value: Typed, other: &SqlType) -> Result<Typed> {
         let is_vector = matches!(other.base, DataType::Int2Vector | DataType::OidVector);
         if !is_vector || !value.is_unknown() {
             return Ok(value);
         }
         let position = value.position;
         let expr = self.implicit(value, other)?;
-        Ok(Typed { expr, sql_type: other, position })
+        Ok(Typed { expr, sql_type: other.clone(), position })
     }
 
     /// Returns the error for an operator that bennu does not have.
@@ -102,13 +102,17 @@ impl Binder<'_> {
                     err!(SYNTAX_ERROR: "unequal number of entries in row expressions"; at position),
                 );
             }
-            let types: Vec<SqlType> =
-                left.first().into_iter().chain(right.first()).map(|one| one.sql_type).collect();
+            let types: Vec<SqlType> = left
+                .first()
+                .into_iter()
+                .chain(right.first())
+                .map(|one| one.sql_type.clone())
+                .collect();
             return Ok(no_operator(&self.operation(symbol, &types)).at(position));
         }
         let values = values.into_iter().map(|value| self.bind_expr(value));
         let values = values.collect::<Result<Vec<Typed>>>()?;
-        let types: Vec<SqlType> = values.iter().map(|one| one.sql_type).collect();
+        let types: Vec<SqlType> = values.iter().map(|one| one.sql_type.clone()).collect();
         // A schema that does not exist is reported first.
         self.functions_named(call)?;
         let symbol = match &call.name.schema {
@@ -126,9 +130,9 @@ impl Binder<'_> {
     fn operation(&self, symbol: &str, types: &[SqlType]) -> String {
         match types {
             [left, right] => {
-                format!("{} {symbol} {}", self.type_name(*left), self.type_name(*right))
+                format!("{} {symbol} {}", self.type_name(left), self.type_name(right))
             }
-            [only] => format!("{symbol} {}", self.type_name(*only)),
+            [only] => format!("{symbol} {}", self.type_name(only)),
             _ => symbol.to_owned(),
         }
     }
@@ -140,10 +144,10 @@ impl Binder<'_> {
         right: Typed,
         position: usize,
     ) -> Result<(Typed, Typed)> {
-        let other = |data_type| !is_string(data_type) && data_type != DataType::Unknown;
+        let other = |data_type: &DataType| !is_string(data_type) && *data_type != DataType::Unknown;
         let own =
-            |data_type: DataType| data_type.element().is_some() || data_type == DataType::Jsonb;
-        let bits = |data_type| matches!(data_type, DataType::Bit | DataType::Varbit);
+            |data_type: &DataType| data_type.element().is_some() || *data_type == DataType::Jsonb;
+        let bits = |data_type: &DataType| matches!(data_type, DataType::Bit | DataType::Varbit);
         // Arrays and jsonb have their own `||` operators.
         if own(left.base()) && (!is_string(right.base()) || left.base().element().is_some())
             || own(right.base()) && (!is_string(left.base()) || right.base().element().is_some())
@@ -151,7 +155,7 @@ impl Binder<'_> {
             return Ok((left, right));
         }
         // In PostgreSQL, `"char"` casts to string types, so that the operator is ambiguous.
-        let is_char = |side: &Typed| side.base() == DataType::InternalChar;
+        let is_char = |side: &Typed| *side.base() == DataType::InternalChar;
         let is_stringlike = |side: &Typed| is_string(side.base()) || side.is_unknown();
         if is_char(&left) && (is_char(&right) || is_stringlike(&right))
             || is_char(&right) && is_stringlike(&left)
@@ -161,7 +165,7 @@ impl Binder<'_> {
         }
         let text = |binder: &mut Self, value: Typed| {
             let position = value.position;
-            let expr = binder.explicit(value, DataType::Text.into(), position)?;
+            let expr = binder.explicit(value, DataType::Text, position)?;
             Ok::<Typed, Error>(Typed::new(expr, DataType::Text, position))
         };
         if is_char(&left) || is_char(&right) {
@@ -170,8 +174,8 @@ impl Binder<'_> {
             Ok((left, text(self, right)?))
         } else if other(left.base()) && is_string(right.base()) {
             Ok((text(self, left)?, right))
-        } else if left.base() == DataType::Bytea
-            || right.base() == DataType::Bytea
+        } else if *left.base() == DataType::Bytea
+            || *right.base() == DataType::Bytea
             || bits(left.base())
             || bits(right.base())
         {
@@ -197,9 +201,9 @@ impl Binder<'_> {
             return number(&negated.unwrap_or_else(|| format!("-{literal}")), position);
         }
         let value = self.bind_expr(operand)?;
-        let shown = [value.sql_type];
+        let shown = [value.sql_type.clone()];
         let symbol = operator.symbol();
-        match resolve_operator(symbol, &[value.base()]) {
+        match resolve_operator(symbol, std::slice::from_ref(value.base())) {
             Match::One(signature) => {
                 self.note_call(position, signature, &shown);
                 self.call(signature, vec![value], position)
@@ -221,15 +225,15 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: usize,
     ) -> Result<Typed> {
-        let types: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+        let types: Vec<SqlType> = arguments.iter().map(|one| one.sql_type.clone()).collect();
         let found = instantiate_domains(self.catalog, signature, &types);
         let Some((wanted, sql_type)) = found else {
             return Err(no_operator(&self.operation(signature.name, &types)).at(position));
         };
         check_elements(signature, types.iter().chain(&wanted))?;
-        let coerce = |(value, to)| self.implicit(value, to);
+        let coerce = |(value, to): (Typed, SqlType)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(coerce).collect::<Result<_>>()?;
-        let data_type = sql_type.base;
+        let data_type = sql_type.base.clone();
         let expr = Expr::Call { function: signature.id, arguments, data_type };
         Ok(Typed { expr, sql_type, position })
     }
@@ -368,7 +372,7 @@ pub(super) fn number(text: &str, position: usize) -> Result<Typed> {
             return Ok(Typed::constant(Datum::Int8(value), DataType::Int8, position));
         }
     }
-    let value = parse(text, DataType::Numeric, &TextStyle::default());
+    let value = parse(text, &DataType::Numeric, &TextStyle::default());
     let value = value.map_err(|error| Error::from(error).at(position))?;
     Ok(Typed::constant(value, DataType::Numeric, position))
 }

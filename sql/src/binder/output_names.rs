@@ -62,7 +62,7 @@ fn type_text(type_name: &TypeName) -> String {
         // An array has the name of its element type.
         Some(named) => named.name.clone(),
         None => {
-            let base = type_name.sql_type.base;
+            let base = &type_name.sql_type.base;
             let element = base.element().filter(|_| matches!(base, types::DataType::Array(_)));
             element.unwrap_or(base).internal_name().to_owned()
         }

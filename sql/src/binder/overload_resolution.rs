@@ -12,20 +12,20 @@ use crate::binder::typed::{Category, can_coerce, category, is_preferred};
 /// An overload candidate.
 pub(super) trait Candidate: Clone {
     /// Returns the declared type of a parameter.
-    fn takes(&self, index: usize) -> DataType;
+    fn takes(&self, index: usize) -> &DataType;
 
     /// Returns whether arguments of these types can be implicitly cast to the parameter types.
     fn accepts(&self, arguments: &[DataType]) -> bool;
 }
 
 impl Candidate for &'static Signature {
-    fn takes(&self, index: usize) -> DataType {
+    fn takes(&self, index: usize) -> &DataType {
         argument_type(self, index)
     }
 
     fn accepts(&self, arguments: &[DataType]) -> bool {
         let taken = |wanted: Vec<DataType>| {
-            arguments.iter().zip(wanted).all(|(from, to)| can_coerce(*from, to))
+            arguments.iter().zip(wanted).all(|(from, to)| can_coerce(from, &to))
         };
         takes_count(self, arguments.len())
             && instantiate(self, arguments).is_some_and(|(wanted, _)| taken(wanted))
@@ -66,7 +66,9 @@ fn resolve_among(candidates: &'static [Signature], arguments: &[DataType]) -> Ma
 pub(super) fn resolve_operator(symbol: &str, arguments: &[DataType]) -> Match {
     let candidates = overloads(symbol);
     let assumed: Vec<DataType> = match arguments {
-        [DataType::Unknown, known] | [known, DataType::Unknown] => vec![*known, *known],
+        [DataType::Unknown, known] | [known, DataType::Unknown] => {
+            vec![known.clone(), known.clone()]
+        }
         other => other.to_vec(),
     };
     if let Some(signature) = candidates.iter().find(|one| one.arguments == assumed.as_slice()) {
@@ -100,12 +102,12 @@ pub(super) fn select<C: Candidate>(candidates: Vec<C>, arguments: &[DataType]) -
         Ok(answer) => return answer,
         Err(candidates) => candidates,
     };
-    let exact = |from: DataType, to: DataType| from == to;
+    let exact = |from: &DataType, to: &DataType| from == to;
     let candidates = match settled(keep_best(candidates, arguments, exact)) {
         Ok(answer) => return answer,
         Err(candidates) => candidates,
     };
-    let preferred = |from: DataType, to: DataType| {
+    let preferred = |from: &DataType, to: &DataType| {
         from == to || (is_preferred(to) && category(to) == category(from))
     };
     let candidates = match settled(keep_best(candidates, arguments, preferred)) {
@@ -137,11 +139,11 @@ fn settled<C>(mut candidates: Vec<C>) -> Result<Match<C>, Vec<C>> {
 fn keep_best<C: Candidate>(
     candidates: Vec<C>,
     arguments: &[DataType],
-    matches: impl Fn(DataType, DataType) -> bool,
+    matches: impl Fn(&DataType, &DataType) -> bool,
 ) -> Vec<C> {
     let score = |candidate: &C| {
         let known = arguments.iter().enumerate().filter(|(_, from)| **from != DataType::Unknown);
-        known.filter(|(index, from)| matches(**from, candidate.takes(*index))).count()
+        known.filter(|(index, from)| matches(from, candidate.takes(*index))).count()
     };
     let best = candidates.iter().map(&score).max().unwrap_or(0);
     candidates.into_iter().filter(|candidate| score(candidate) == best).collect()
@@ -184,12 +186,12 @@ fn slot_category<C: Candidate>(candidates: &[C], index: usize) -> Option<(Catego
 /// Assumes that unknown arguments have the type of the known ones, if these all have the same
 /// type.
 fn assume_one_type<C: Candidate>(candidates: Vec<C>, arguments: &[DataType]) -> Match<C> {
-    let mut known = arguments.iter().copied().filter(|from| *from != DataType::Unknown);
+    let mut known = arguments.iter().filter(|from| **from != DataType::Unknown);
     let Some(first) = known.next() else { return Match::Ambiguous };
     if known.any(|other| other != first) {
         return Match::Ambiguous;
     }
-    let assumed = vec![first; arguments.len()];
+    let assumed = vec![first.clone(); arguments.len()];
     let mut fitting = candidates.into_iter().filter(|candidate| candidate.accepts(&assumed));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Match::One(one),

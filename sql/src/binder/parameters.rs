@@ -28,7 +28,8 @@ pub(super) struct Parameters {
 impl Parameters {
     /// Returns parameters with the types that the client declared.
     pub(super) fn new(given: &[Option<SqlType>]) -> Parameters {
-        let settled = |given: &Option<SqlType>| given.filter(|one| one.base != DataType::Unknown);
+        let settled =
+            |given: &Option<SqlType>| given.clone().filter(|one| one.base != DataType::Unknown);
         Parameters { types: given.iter().map(settled).collect(), outer_count: 0, allowed: true }
     }
 
@@ -45,23 +46,24 @@ impl Parameters {
         if self.types.len() < number {
             self.types.resize(number, None);
         }
-        let sql_type = self.types[number - 1].unwrap_or(DataType::Unknown.into());
-        let expr = Expr::Parameter { index: number - 1, data_type: sql_type.base };
+        let sql_type = self.types[number - 1].clone();
+        let sql_type = sql_type.unwrap_or_else(|| DataType::Unknown.into());
+        let expr = Expr::Parameter { index: number - 1, data_type: sql_type.base.clone() };
         Ok(Typed { expr, sql_type, position })
     }
 
     /// Sets the type of a parameter whose type was unknown. It may be a domain if the parameter is
     /// assigned or cast to one.
-    pub(super) fn settle(&mut self, index: usize, to: SqlType, position: usize) -> Result<Expr> {
+    pub(super) fn settle(&mut self, index: usize, to: &SqlType, position: usize) -> Result<Expr> {
         let slot = &mut self.types[index];
-        match *slot {
-            Some(SqlType { base: found, .. }) if found != to.base => {
+        match slot {
+            Some(SqlType { base: found, .. }) if *found != to.base => {
                 bail!(AMBIGUOUS_PARAMETER: "inconsistent types deduced for parameter ${}", index + 1;
                     detail "{} versus {}", found.sql_name(), to.base.sql_name(); at position)
             }
             _ => {
-                slot.get_or_insert(to);
-                Ok(Expr::Parameter { index, data_type: to.base })
+                slot.get_or_insert_with(|| to.clone());
+                Ok(Expr::Parameter { index, data_type: to.base.clone() })
             }
         }
     }
@@ -100,7 +102,7 @@ impl Parameters {
 
     /// Returns the final type of a client parameter; text if undetermined.
     pub(super) fn final_type(&self, index: usize) -> SqlType {
-        self.types.get(index).copied().flatten().unwrap_or(DataType::Text.into())
+        self.types.get(index).cloned().flatten().unwrap_or_else(|| DataType::Text.into())
     }
 
     /// Returns the final types of the client's parameters.

@@ -5,6 +5,8 @@
 //! Source: PostgreSQL's `transformAssignmentSubscripts` (parse_target.c) and
 //! `jsonb_subscript_transform` (jsonbsubs.c).
 
+use std::sync::Arc;
+
 use types::cast::CastContext;
 use types::datatype::composite::CompositeType;
 use types::expr::Expr;
@@ -21,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::logical::Assignment;
 
 /// A field of a composite type, by its position.
-type Field = (&'static CompositeType, usize);
+type Field = (Arc<CompositeType>, usize);
 
 /// A resolved target: a column, or a part of it.
 #[derive(Debug, Clone)]
@@ -108,7 +110,7 @@ impl Binder<'_> {
         let before = bound.iter().position(|(one, _)| one.column == index);
         let old = match (part.steps.is_empty(), before) {
             (true, None) => None,
-            (false, None) => Some(Expr::column(index, column.sql_type.base)),
+            (false, None) => Some(Expr::column(index, &column.sql_type.base)),
             (false, Some(at)) if bound[at].1 => Some(bound[at].0.value.clone()),
             _ => bail!(SYNTAX_ERROR: "multiple assignments to same column \"{}\"", column.name),
         };
@@ -150,7 +152,7 @@ impl Binder<'_> {
         value: Typed,
         old: Expr,
     ) -> Result<Expr> {
-        let old = Typed { expr: old, sql_type: column.sql_type, position: part.position };
+        let old = Typed { expr: old, sql_type: column.sql_type.clone(), position: part.position };
         self.with_part(old, &part.steps, &column.name, value)
     }
 
@@ -165,20 +167,20 @@ impl Binder<'_> {
         match steps {
             [] => Ok(value.expr),
             [TargetStep::Field(name), rest @ ..] => {
-                let (of, at) = self.field_of((owner, old.sql_type), name, old.position)?;
+                let (of, at) = self.field_of((owner, &old.sql_type), name, old.position)?;
                 let attribute = &of.attributes()[at];
                 if rest.is_empty() {
-                    return self.with_field(old.expr, (of, at), value);
+                    return self.with_field(old.expr, (&of, at), value);
                 }
                 let inner = self.field_named(&old, &name.value).unwrap_or_else(|| {
-                    let nothing = null(attribute.sql_type.base);
-                    Typed { expr: nothing, sql_type: attribute.sql_type, position: old.position }
+                    let nothing = null(&attribute.sql_type.base);
+                    Typed::new(nothing, &attribute.sql_type, old.position)
                 });
                 let inner = Typed { position: old.position, ..inner };
                 let position = value.position;
                 let new = self.with_part(inner, rest, &attribute.name, value)?;
                 let new = Typed { expr: new, sql_type: attribute.sql_type.base_type(), position };
-                self.with_field(old.expr, (of, at), new)
+                self.with_field(old.expr, (&of, at), new)
             }
             [TargetStep::Subscripts(subscripts), rest @ ..] => {
                 self.with_element(old, (subscripts, rest), owner, value)
@@ -193,8 +195,8 @@ impl Binder<'_> {
         owner: &str,
         value: Typed,
     ) -> Result<Expr> {
-        let base = old.base();
-        let wanted = self.element_type(old.sql_type, subscripts, old.position)?;
+        let base = old.base().clone();
+        let wanted = self.element_type(&old.sql_type, subscripts, old.position)?;
         let mut arguments = vec![old.expr.clone()];
         let (function, read, bounds) = if base == DataType::Jsonb {
             let (is_index, path) = self.bind_jsonb_subscripts(subscripts)?;
@@ -207,31 +209,31 @@ impl Binder<'_> {
             }
         };
         let value = if rest.is_empty() {
-            self.as_element(value, wanted, owner)?
+            self.as_element(value, &wanted, owner)?
         } else {
             let expr = match read {
                 "" => old.expr,
                 read => {
                     let of = std::iter::once(old.expr).chain(bounds.iter().cloned());
-                    internal(read, of.collect(), wanted.base)
+                    internal(read, of.collect(), &wanted.base)
                 }
             };
-            let inner = Typed { expr, sql_type: wanted, position: old.position };
+            let inner = Typed::new(expr, &wanted, old.position);
             let position = value.position;
             let new = self.with_part(inner, rest, owner, value)?;
             let new = Typed { expr: new, sql_type: wanted.base_type(), position };
-            self.as_element(new, wanted, owner)?
+            self.as_element(new, &wanted, owner)?
         };
         arguments.push(value);
         arguments.extend::<Vec<Expr>>(bounds);
         Ok(internal(function, arguments, base))
     }
 
-    fn as_element(&mut self, value: Typed, wanted: SqlType, owner: &str) -> Result<Expr> {
-        let (from, position) = (value.sql_type, value.position);
+    fn as_element(&mut self, value: Typed, wanted: &SqlType, owner: &str) -> Result<Expr> {
+        let (from, position) = (value.sql_type.clone(), value.position);
         self.coerce(value, wanted, CastContext::Assignment)?.ok_or_else(|| {
             err!(DATATYPE_MISMATCH: "subscripted assignment to \"{owner}\" requires type {} but expression is of type {}",
-                self.type_name(wanted), self.type_name(from); hint "You will need to rewrite or cast the expression.";
+                self.type_name(wanted), self.type_name(&from); hint "You will need to rewrite or cast the expression.";
                 at position)
         })
     }
@@ -255,15 +257,15 @@ impl Binder<'_> {
 
     /// Returns the type of a target: of the column, or of the part.
     pub(super) fn part_type(&self, column: &Column, part: &AssignmentPart) -> Result<SqlType> {
-        let (mut sql_type, mut owner) = (column.sql_type, column.name.as_str());
+        let (mut sql_type, mut owner) = (column.sql_type.clone(), column.name.as_str());
         for step in &part.steps {
             sql_type = match step {
                 TargetStep::Field(name) => {
-                    let (of, at) = self.field_of((owner, sql_type), name, part.position)?;
+                    let (of, at) = self.field_of((owner, &sql_type), name, part.position)?;
                     owner = &name.value;
-                    of.attributes()[at].sql_type
+                    of.attributes()[at].sql_type.clone()
                 }
-                TargetStep::Subscripts(of) => self.element_type(sql_type, of, part.position)?,
+                TargetStep::Subscripts(of) => self.element_type(&sql_type, of, part.position)?,
             };
         }
         Ok(sql_type)
@@ -271,15 +273,15 @@ impl Binder<'_> {
 
     fn element_type(
         &self,
-        of: SqlType,
+        of: &SqlType,
         subscripts: &[Subscript],
         position: usize,
     ) -> Result<SqlType> {
         if of.base == DataType::Jsonb {
-            return Ok(of);
+            return Ok(of.clone());
         }
         let element = self.catalog.element_of(of);
-        let element = element.ok_or_else(|| no_subscripts(of.base, position))?;
+        let element = element.ok_or_else(|| no_subscripts(&of.base, position))?;
         let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
         Ok(if sliced { of.domain_array_type() } else { element })
     }
@@ -287,20 +289,20 @@ impl Binder<'_> {
     /// Returns the field of a composite type by name.
     fn field_of(
         &self,
-        (owner, sql_type): (&str, SqlType),
+        (owner, sql_type): (&str, &SqlType),
         name: &Ident,
         position: usize,
     ) -> Result<Field> {
         let (field, shown) = (&name.value, self.type_name(sql_type));
         let cannot = format!("cannot assign to field \"{field}\" of column \"{owner}\"");
-        let DataType::Composite(of) = sql_type.base else {
+        let DataType::Composite(of) = &sql_type.base else {
             bail!(DATATYPE_MISMATCH: "{cannot} because its type {shown} is not a composite type"; at position);
         };
         let at = of.attributes().iter().position(|one| *one.name == **field);
         let at = at.ok_or_else(|| {
             err!(UNDEFINED_COLUMN: "{cannot} because there is no such column in data type {shown}"; at position)
         })?;
-        Ok((of, at))
+        Ok((Arc::clone(of), at))
     }
 
     /// Binds the subscripts of a `jsonb` as a path; also returns whether the first is a number.
@@ -323,12 +325,12 @@ impl Binder<'_> {
                 }
             };
             let step = self.bind_expr(index)?;
-            let (base, position) = (step.base(), step.position);
+            let (base, position) = (step.base().clone(), step.position);
             let is_number = matches!(base, DataType::Int2 | DataType::Int4);
             is_index |= is_number && at == 0;
             let step = match is_number {
-                true => Some(self.explicit(step, DataType::Text.into(), position)?),
-                false => self.coerce(step, DataType::Text.into(), CastContext::Implicit)?,
+                true => Some(self.explicit(step, DataType::Text, position)?),
+                false => self.coerce(step, &DataType::Text.into(), CastContext::Implicit)?,
             };
             path.push(step.ok_or_else(|| {
                 let name = base.sql_name();
@@ -356,5 +358,5 @@ fn is_default(value: &AssignedValue) -> bool {
 
 /// Returns the NULL that replaces the old value of a column where no row exists yet.
 pub(super) fn no_value(column: &Column) -> Expr {
-    Expr::constant(Datum::Null, column.sql_type.base)
+    Expr::constant(Datum::Null, &column.sql_type.base)
 }

@@ -46,7 +46,7 @@ impl Binder<'_> {
     }
 
     fn no_procedure(&self, call: &FunctionCall, values: &[Typed]) -> Error {
-        let types: Vec<_> = values.iter().map(|value| value.sql_type).collect();
+        let types: Vec<_> = values.iter().map(|value| value.sql_type.clone()).collect();
         let shown = self.shown_user(call, &types);
         let position = call.name.position();
         if self.is_function(call, values) {
@@ -61,7 +61,7 @@ impl Binder<'_> {
 impl Binder<'_> {
     /// Returns whether a function, user-defined or built-in, accepts the arguments of a call.
     fn is_function(&self, call: &FunctionCall, values: &[Typed]) -> bool {
-        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = values.iter().map(Typed::base).cloned().collect();
         let name = call.name.name.value.as_str();
         let named = self.functions_named(call).unwrap_or_default();
         // CALL has arguments for OUT parameters, too; functions that have some do not count.
@@ -105,7 +105,7 @@ fn reduced(
         if let Some(out) = parameter.filter(|one| one.mode == DeclaredMode::Out) {
             outs = outs.checked_sub(1)?;
             let to = function.columns.iter().map(|(_, of)| of).find(|of| of.oid() == out.type_oid);
-            if to.is_some_and(|to| !can_coerce(value.base(), to.base)) {
+            if to.is_some_and(|to| !can_coerce(value.base(), &to.base)) {
                 return None;
             }
             continue;
@@ -128,7 +128,7 @@ impl Binder<'_> {
         let mut calls: Vec<CallWithoutOuts> = calls.filter(CallWithoutOuts::is_taken).collect();
         let best = calls.iter().map(CallWithoutOuts::exact).max().unwrap_or_default();
         calls.retain(|one| one.exact() == best);
-        let types: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        let types: Vec<SqlType> = values.iter().map(|value| value.sql_type.clone()).collect();
         match calls.len() {
             0 => Err(self.no_procedure(call, &values)),
             1 => {
@@ -146,7 +146,7 @@ impl Binder<'_> {
 
 impl CallWithoutOuts {
     fn types(&self) -> Vec<DataType> {
-        self.values.iter().map(Typed::base).collect()
+        self.values.iter().map(Typed::base).cloned().collect()
     }
 
     fn is_taken(&self) -> bool {
@@ -161,5 +161,5 @@ impl CallWithoutOuts {
 }
 
 fn output((name, sql_type): &(String, SqlType)) -> OutputColumn {
-    OutputColumn { name: name.clone(), sql_type: *sql_type, origin: None }
+    OutputColumn { name: name.clone(), sql_type: sql_type.clone(), origin: None }
 }

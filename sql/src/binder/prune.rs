@@ -278,7 +278,7 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
 fn keep_places(plan: &mut Logical, places: &Places) {
     let types = plan.column_types();
     let kept = (0..places.len()).filter(|&at| places[at].is_some());
-    let expressions = kept.map(|at| Expr::column(at, types[at])).collect();
+    let expressions = kept.map(|at| Expr::column(at, &types[at])).collect();
     let nothing = Logical::Append { inputs: Vec::new() };
     let input = Box::new(std::mem::replace(plan, nothing));
     *plan = Logical::Project { input, expressions };

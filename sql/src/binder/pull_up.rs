@@ -85,7 +85,7 @@ fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
 /// made for a guard of subqueries ([`Rows::settled`](crate::binder::rows::Rows::settled)).
 fn is_of_binder(input: &Logical, expressions: &[Expr]) -> bool {
     let Some((added, rest)) = expressions.split_last() else { return false };
-    added.data_type() == DataType::Bool
+    *added.data_type() == DataType::Bool
         && !matches!(added, Expr::Column { .. })
         && rest.iter().all(|one| matches!(one, Expr::Column { .. }))
         && is_reading(added, &subquery_columns(input))
@@ -545,7 +545,7 @@ fn over_floating(apply: &Apply, columns: &[Expr]) -> Option<Vec<Expr>> {
 
 /// Returns columns with positions from `width`.
 fn behind(width: usize, types: &[DataType]) -> impl Iterator<Item = Expr> {
-    types.iter().enumerate().map(move |(at, data_type)| Expr::column(width + at, *data_type))
+    types.iter().enumerate().map(move |(at, data_type)| Expr::column(width + at, data_type))
 }
 
 /// Lets columns float through LATERAL and its joins.

@@ -119,9 +119,9 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let bind = |binder: &mut Self| {
             let value = binder.bind_expr(expr)?;
-            let (from, position) = (value.base(), value.position);
+            let (from, position) = (value.base().clone(), value.position);
             let to = SqlType::from(DataType::Int8);
-            binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+            binder.coerce(value, &to, CastContext::Assignment)?.ok_or_else(|| {
                 let (clause, name) = (clause.name(), from.sql_name());
                 err!(DATATYPE_MISMATCH: "argument of {clause} must be type bigint, not type {name}"; with_type_mention from;
                     at position)
@@ -139,9 +139,9 @@ impl Binder<'_> {
         let (row, bindings) = computed.get_or_insert_with(|| (Rows::unit(), Vec::new()));
         row.begin_level();
         let value = row.place(bound, &level.subqueries);
-        let (index, data_type) = (self.parameters.outer(), value.data_type());
+        let (index, data_type) = (self.parameters.outer(), value.data_type().clone());
         bindings.push((index, value));
-        Ok(Expr::Parameter { index, data_type })
+        Ok(Expr::Parameter { index, data_type: data_type.clone() })
     }
 
     fn bind_values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
@@ -159,7 +159,7 @@ impl Binder<'_> {
         query_limits::check_entries(constants.types.len())?;
         let columns = constants.types.iter().enumerate().map(|(index, data_type)| OutputColumn {
             name: format!("column{}", index + 1),
-            sql_type: (*data_type).into(),
+            sql_type: (data_type).into(),
             origin: None,
         });
         let columns = columns.collect();
@@ -193,7 +193,7 @@ impl Binder<'_> {
             self.in_new_level(Scope::default(), Clause::Values, bind)?;
         let output = columns.iter().enumerate().map(|(index, (_, sql_type))| OutputColumn {
             name: format!("column{}", index + 1),
-            sql_type: *sql_type,
+            sql_type: sql_type.clone(),
             origin: None,
         });
         let output: Vec<OutputColumn> = output.collect();
@@ -201,7 +201,7 @@ impl Binder<'_> {
             columns.into_iter().map(|(column, _)| column.into_iter()).collect();
         let row = |_| values.iter_mut().filter_map(Iterator::next).collect();
         let bound: Vec<Vec<Expr>> = (0..rows.len()).map(row).collect();
-        let types = output.iter().map(|column| column.sql_type.base).collect();
+        let types = output.iter().map(|column| column.sql_type.base.clone()).collect();
         let plan = values_plan(types, bound, &level);
         Ok(BoundQuery { plan, columns: output, positions })
     }
@@ -226,16 +226,17 @@ impl Binder<'_> {
         for index in 0..left.columns.len() {
             let both = vec![left.typed(index), right.typed(index)];
             let base = common_type(&both, name)?;
-            let (one, other) = (left.columns[index].sql_type, right.columns[index].sql_type);
+            let (one, other) =
+                (left.columns[index].sql_type.clone(), right.columns[index].sql_type.clone());
             let sql_type = if one == other && one.base == base { one } else { base.into() };
             if (operator, all) != (SetOperator::Union, true) {
-                check_equality(&Typed { sql_type, ..left.typed(index) })?;
+                check_equality(&Typed { sql_type: sql_type.clone(), ..left.typed(index) })?;
             }
             let name = left.columns[index].name.clone();
             columns.push(OutputColumn { name, sql_type, origin: None });
         }
         let types: Vec<SqlType> =
-            columns.iter().map(|column| column.sql_type.base.into()).collect();
+            columns.iter().map(|column| SqlType::from(&column.sql_type.base)).collect();
         let positions = left.positions.clone();
         let left = self.convert(left, &types, CastContext::Implicit)?;
         let right = self.convert(right, &types, CastContext::Implicit)?;
@@ -257,8 +258,8 @@ impl Binder<'_> {
         for (index, to) in to.iter().enumerate() {
             if bound.columns[index].sql_type.base == DataType::Unknown {
                 let position = bound.positions[index];
-                let plain = SqlType::from(to.base);
-                self.settle_column(&mut bound.plan, index, plain, position)?;
+                let plain = SqlType::from(to.base.clone());
+                self.settle_column(&mut bound.plan, index, &plain, position)?;
                 bound.columns[index].sql_type = plain;
             }
         }
@@ -266,11 +267,11 @@ impl Binder<'_> {
         let mut changed = to.len() != bound.columns.len();
         for (index, to) in to.iter().enumerate() {
             let value = bound.typed(index);
-            let (from, position) = (value.base(), value.position);
-            let expr = self.coerce(value, *to, context)?;
+            let (from, position) = (value.base().clone(), value.position);
+            let expr = self.coerce(value, to, context)?;
             let expr = expr.ok_or_else(|| {
                 err!(CANNOT_COERCE: "cannot cast type {} to {}", from.sql_name(), to.base.sql_name(); with_type_mention from;
-                    with_type_mention *to; at position)
+                    with_type_mention to.clone(); at position)
             })?;
             changed |= !matches!(expr, Expr::Column { .. });
             expressions.push(expr);
@@ -286,18 +287,18 @@ impl Binder<'_> {
         &mut self,
         plan: &mut Logical,
         column: usize,
-        to: SqlType,
+        to: &SqlType,
         position: usize,
     ) -> Result<()> {
         match plan {
             Logical::Project { input, expressions } => {
                 if let Expr::Column { index, data_type } = &mut expressions[column] {
-                    *data_type = to.base;
+                    *data_type = to.base.clone();
                     let below = *index;
                     return self.settle_column(input, below, to, position);
                 }
                 let value = Typed::new(expressions[column].clone(), DataType::Unknown, position);
-                expressions[column] = self.implicit(value, to.base)?;
+                expressions[column] = self.implicit(value, to.base.clone())?;
                 Ok(())
             }
             Logical::Filter { input, .. }
@@ -341,7 +342,7 @@ impl Binder<'_> {
             keys.push(SortKey { expression, descending, nulls_first });
             order.push(target);
         }
-        let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
+        let types = bound.columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let mut rows = Rows::new(bound.plan, types);
         if !keys.is_empty() {
             rows.over(|input| Logical::Sort { input, keys });

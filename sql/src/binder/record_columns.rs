@@ -41,8 +41,8 @@ impl Binder<'_> {
             let Some(column) = level.scope.find(parts)? else { continue };
             let Some(known) = &column.fields else { return Ok(None) };
             let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
-                let expr = field_of(row.expr.clone(), at, *base);
-                (Arc::clone(name), Typed::new(expr, *base, row.position))
+                let expr = field_of(row.expr.clone(), at, base);
+                (Arc::clone(name), Typed::new(expr, base.clone(), row.position))
             };
             return Ok(Some(known.iter().enumerate().map(field).collect()));
         }

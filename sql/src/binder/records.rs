@@ -13,7 +13,7 @@ use types::cast::CastContext;
 use types::datatype::composite::{Attribute, CompositeType};
 use types::datum::{Fields, Nested, Record};
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, AssignedValue, Ident};
 use crate::binder::arrays::internal;
@@ -98,19 +98,18 @@ impl Binder<'_> {
         });
         let mut row = row_of(columns.values, position);
         let row_type = of_relation.and_then(|number| self.catalog.row_type(number));
-        if let Some(DataType::Composite(of)) = row_type.map(|one| one.base)
+        if let Some(SqlType { base: DataType::Composite(of), .. }) = row_type
             && let Some((fields, values)) = fields_of(&row.expr)
-            && fields.iter().map(|one| one.1).eq(of.fields().iter().map(|one| one.1))
+            && fields.iter().map(|one| &one.1).eq(of.fields().iter().map(|one| &one.1))
         {
-            let expr = row_expr(Record::of_type(of, Vec::new()), values.to_vec());
+            let expr = row_expr(Record::of_type(&of, Vec::new()), values.to_vec());
             row = Typed::new(expr, DataType::Composite(of), position);
         }
         if let Some(missing) = missing {
-            let data_type = row.base();
             row.expr = Expr::Case {
-                branches: vec![(missing, null(data_type))],
+                branches: vec![(missing, null(row.base()))],
+                data_type: row.base().clone(),
                 otherwise: Box::new(row.expr),
-                data_type,
             };
         }
         self.note_row(name, &row);
@@ -164,9 +163,9 @@ impl Binder<'_> {
         }
         if !record.base().is_row() {
             bail!(WRONG_OBJECT_TYPE: "column notation .{} applied to type {}, which is not a composite type",
-                name.value, self.type_name(record.sql_type); at position);
+                name.value, self.type_name(&record.sql_type); at position);
         }
-        let shown = self.type_name(record.sql_type);
+        let shown = self.type_name(&record.sql_type);
         let is_made_here = fields_of(&record.expr).is_some();
         let mut fields = self.fields_of_row(operand, &record)?.unwrap_or_default().into_iter();
         if let Some((_, value)) = fields.find(|(field, _)| **field == *name.value) {
@@ -209,7 +208,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(Arc<str>, Typed)>> {
         let row = self.bind_expr(operand)?;
         if !row.base().is_row() {
-            bail!(WRONG_OBJECT_TYPE: "type {} is not composite", self.type_name(row.sql_type); at position);
+            bail!(WRONG_OBJECT_TYPE: "type {} is not composite", self.type_name(&row.sql_type); at position);
         }
         self.fields_of_row(operand, &row)?.ok_or_else(
             || err!(WRONG_OBJECT_TYPE: "record type has not been registered"; at position),
@@ -220,13 +219,14 @@ impl Binder<'_> {
     pub(super) fn row_as(
         &mut self,
         row: &Typed,
-        of: &'static CompositeType,
+        of: &Arc<CompositeType>,
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let Some((fields, values)) = fields_of(&row.expr) else { return Ok(None) };
-        let shown = DataType::Composite(of).sql_name();
+        let to = DataType::Composite(Arc::clone(of));
+        let shown = to.sql_name();
         let cannot = |detail: String| {
-            err!(CANNOT_COERCE: "cannot cast type record to {shown}"; with_type_mention DataType::Composite(of); detail detail;
+            err!(CANNOT_COERCE: "cannot cast type record to {shown}"; with_type_mention &to; detail detail;
                 at row.position)
         };
         match fields.len().cmp(&of.attributes().len()) {
@@ -236,10 +236,11 @@ impl Binder<'_> {
         }
         let mut converted = Vec::with_capacity(values.len());
         for (at, (value, attribute)) in values.iter().cloned().zip(of.attributes()).enumerate() {
-            let from = fields[at].1;
+            let from = &fields[at].1;
             let value = Typed::new(value, from, row.position);
-            let value = self.coerce(value, attribute.sql_type, context)?.ok_or_else(|| {
-                let (from, to) = (self.type_name(from.into()), self.type_name(attribute.sql_type));
+            let value = self.coerce(value, &attribute.sql_type, context)?.ok_or_else(|| {
+                let (from, to) =
+                    (self.type_name(&from.into()), self.type_name(&attribute.sql_type));
                 cannot(format!("Cannot cast type {from} to {to} in column {}.", at + 1))
             })?;
             converted.push(value);
@@ -248,10 +249,9 @@ impl Binder<'_> {
         // The condition under which the whole row is NULL is retained.
         Ok(Some(match &row.expr {
             Expr::Case { branches, .. } => {
-                let data_type = DataType::Composite(of);
-                let missing = branches.iter().map(|(when, _)| (when.clone(), null(data_type)));
+                let missing = branches.iter().map(|(when, _)| (when.clone(), null(&to)));
                 let branches = missing.collect();
-                Expr::Case { branches, otherwise: Box::new(made), data_type }
+                Expr::Case { branches, otherwise: Box::new(made), data_type: to }
             }
             _ => made,
         }))
@@ -270,18 +270,18 @@ impl Binder<'_> {
     pub(super) fn with_field(
         &mut self,
         row: Expr,
-        (of, at): (&'static CompositeType, usize),
+        (of, at): (&Arc<CompositeType>, usize),
         value: Typed,
     ) -> Result<Expr> {
-        let (from, position) = (value.sql_type, value.position);
+        let (from, position) = (value.sql_type.clone(), value.position);
         let attribute = &of.attributes()[at];
-        let value = self.coerce(value, attribute.sql_type, CastContext::Assignment)?;
+        let value = self.coerce(value, &attribute.sql_type, CastContext::Assignment)?;
         let value = value.ok_or_else(|| {
             err!(DATATYPE_MISMATCH: "subfield \"{}\" is of type {} but expression is of type {}",
-                attribute.name, self.type_name(attribute.sql_type), self.type_name(from);
+                attribute.name, self.type_name(&attribute.sql_type), self.type_name(&from);
                 hint "You will need to rewrite or cast the expression."; at position)
         })?;
-        let data_type = DataType::Composite(of);
+        let data_type = DataType::Composite(Arc::clone(of));
         let arguments = vec![
             description(Record::of_type(of, Vec::new())),
             row,
@@ -302,8 +302,8 @@ pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
     if let Some((fields, values)) = fields_of(&row.expr) {
         let named = fields.iter().zip(values).enumerate();
         let field = |(at, ((name, data_type), value)): (usize, (&(Arc<str>, DataType), &Expr))| {
-            let sql_type = declared.and_then(|all| all.get(at)).map(|one| one.sql_type);
-            let sql_type = sql_type.unwrap_or_else(|| (*data_type).into());
+            let sql_type = declared.and_then(|all| all.get(at)).map(|one| one.sql_type.clone());
+            let sql_type = sql_type.unwrap_or_else(|| data_type.into());
             (Arc::clone(name), Typed { expr: value.clone(), sql_type, position })
         };
         return Some(named.map(field).collect());
@@ -312,34 +312,34 @@ pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
         && let Some(fields) = &routine.fields
     {
         let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
-            let expr = field_of(row.expr.clone(), at, *base);
-            (Arc::clone(name), Typed::new(expr, *base, position))
+            let expr = field_of(row.expr.clone(), at, base);
+            (Arc::clone(name), Typed::new(expr, base, position))
         };
         return Some(fields.iter().enumerate().map(field).collect());
     }
     let field = |(at, attribute): (usize, &Attribute)| {
-        let sql_type = attribute.sql_type;
-        let expr = field_of(row.expr.clone(), at, sql_type.base);
+        let sql_type = attribute.sql_type.clone();
+        let expr = field_of(row.expr.clone(), at, &sql_type.base);
         (Arc::clone(&attribute.name), Typed { expr, sql_type, position })
     };
     Some(declared?.iter().enumerate().map(field).collect())
 }
 
 /// Returns the field of a row at a position.
-pub(super) fn field_of(row: Expr, at: usize, data_type: DataType) -> Expr {
+pub(super) fn field_of(row: Expr, at: usize, data_type: impl Into<DataType>) -> Expr {
     let at = Expr::constant(Datum::Int4(at as i32), DataType::Int4);
     internal(" field", vec![row, at], data_type)
 }
 
 fn description(record: Record) -> Expr {
-    let data_type = record.of.map_or(DataType::Record, DataType::Composite);
+    let data_type = record.of.clone().map_or(DataType::Record, DataType::Composite);
     let value = Datum::Nested(Nested::Record(Arc::new(record)));
     Expr::Constant { value, data_type }
 }
 
 /// Returns a row of values; the record, without values, describes the fields.
 pub(super) fn row_expr(record: Record, values: Vec<Expr>) -> Expr {
-    let data_type = record.of.map_or(DataType::Record, DataType::Composite);
+    let data_type = record.of.clone().map_or(DataType::Record, DataType::Composite);
     let mut arguments = vec![description(record)];
     arguments.extend(values);
     internal(" row", arguments, data_type)
@@ -357,7 +357,7 @@ struct Columns {
 /// Returns an anonymous row of named values.
 pub(super) fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let fields: Fields =
-        values.iter().map(|(name, value)| (Arc::clone(name), value.base())).collect();
+        values.iter().map(|(name, value)| (Arc::clone(name), value.base().clone())).collect();
     let record = Record { of: None, fields, values: Vec::new() };
     let values = values.into_iter().map(|(_, value)| value.expr).collect();
     Typed::new(row_expr(record, values), DataType::Record, position)

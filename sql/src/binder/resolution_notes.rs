@@ -84,12 +84,12 @@ pub struct ResolutionNotes {
 impl ResolutionNotes {
     /// Returns the type of an expression before any conversion.
     pub fn type_of(&self, expr: &ast::Expr) -> Option<SqlType> {
-        self.types.get(&key(expr)?).copied()
+        self.types.get(&key(expr)?).cloned()
     }
 
     /// Returns the type of a literal.
     pub fn literal(&self, position: usize) -> Option<SqlType> {
-        self.literals.get(&position).copied()
+        self.literals.get(&position).cloned()
     }
 
     /// Returns the types to which an operator or function converts its operands; `nth` counts
@@ -140,14 +140,14 @@ impl Binder<'_> {
         if let (Some(notes), Ok(value)) = (&mut self.notes, value)
             && let Some(key) = key(expr)
         {
-            notes.types.insert(key, value.sql_type);
+            notes.types.insert(key, value.sql_type.clone());
         }
     }
 
     /// Records the type of a literal.
-    pub(super) fn note_literal(&mut self, position: usize, sql_type: SqlType) {
+    pub(super) fn note_literal(&mut self, position: usize, sql_type: &SqlType) {
         if let Some(notes) = &mut self.notes {
-            notes.literals.insert(position, sql_type);
+            notes.literals.insert(position, sql_type.clone());
         }
     }
 
@@ -202,7 +202,7 @@ impl Binder<'_> {
         let found = self.levels.iter().rev().find_map(|level| level.scope.relation(name));
         let Some(at) = found.map(|relation| relation.at) else { return };
         if let Some(notes) = &mut self.notes {
-            notes.rows.insert(position, (at, row.sql_type));
+            notes.rows.insert(position, (at, row.sql_type.clone()));
         }
     }
 
@@ -241,7 +241,7 @@ impl Binder<'_> {
                 None => view.and_then(|view| view.columns.get(at)).map(|one| &one.name),
             };
             let written = column.name.clone();
-            (written.clone(), now.cloned().unwrap_or(written), column.sql_type)
+            (written.clone(), now.cloned().unwrap_or(written), column.sql_type.clone())
         };
         let columns = relation.columns.iter().enumerate().map(column).collect();
         let later = relation.later.iter().map(|column| column.name.clone()).collect();
@@ -252,7 +252,7 @@ impl Binder<'_> {
 /// Returns the common type of a list of IN; literals are of type [`DataType::Unknown`].
 pub fn common_type(types: &[DataType]) -> Option<DataType> {
     let value =
-        |data_type: &DataType| Typed::new(crate::binder::typed::null(*data_type), *data_type, 1);
+        |data_type: &DataType| Typed::new(crate::binder::typed::null(data_type), data_type, 1);
     let values: Vec<Typed> = types.iter().map(value).collect();
     crate::binder::coercion::common_type(&values, "IN").ok()
 }

@@ -181,9 +181,9 @@ impl Rows {
         if !is_computed_once(&expr) {
             return expr;
         }
-        let data_type = expr.data_type();
+        let data_type = expr.data_type().clone();
         let index = self.column_of(guard.guarded(expr));
-        Expr::Column { index, data_type }
+        Expr::Column { index, data_type: data_type.clone() }
     }
 
     /// Returns a guard with its conditions combined into one column if they are many.
@@ -281,7 +281,7 @@ impl Rows {
             return index;
         }
         let mut expressions = identity(&self.types);
-        self.types.push(value.data_type());
+        self.types.push(value.data_type().clone());
         expressions.push(value);
         self.wrap(|input| Logical::Project { input, expressions });
         self.types.len() - 1
@@ -354,7 +354,7 @@ impl Rows {
 
     /// Replaces the columns.
     pub(super) fn project(&mut self, expressions: Vec<Expr>) {
-        self.types = expressions.iter().map(Expr::data_type).collect();
+        self.types = expressions.iter().map(Expr::data_type).cloned().collect();
         self.placed.clear();
         self.wrap(|input| Logical::Project { input, expressions });
     }

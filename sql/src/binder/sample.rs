@@ -73,8 +73,8 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let bind = |binder: &mut Self| {
             let value = binder.bind_expr(value)?;
-            let (from, position) = (value.base(), value.position);
-            binder.coerce(value, to.into(), CastContext::Assignment)?.ok_or_else(|| {
+            let (from, position) = (value.base().clone(), value.position);
+            binder.coerce(value, &(&to).into(), CastContext::Assignment)?.ok_or_else(|| {
                 let (to, name) = (to.sql_name(), from.sql_name());
                 err!(DATATYPE_MISMATCH: "argument of {clause} must be type {to}, not type {name}"; with_type_mention from;
                     at position)
@@ -112,8 +112,8 @@ fn method(sample: &TableSample) -> Result<Method> {
 fn sampled_key(table: &Table, method: Method) -> Expr {
     let mut values: Vec<(Arc<str>, Typed)> = Vec::new();
     for index in table.key_columns() {
-        let data_type = table.columns[index].sql_type.base;
-        let value = Typed::new(Expr::Column { index, data_type }, data_type, 1);
+        let data_type = &table.columns[index].sql_type.base;
+        let value = Typed::new(Expr::Column { index, data_type: data_type.clone() }, data_type, 1);
         values.push((Arc::from(""), value));
     }
     if method == Method::System
@@ -130,15 +130,15 @@ fn sampled_key(table: &Table, method: Method) -> Expr {
 
 /// Returns the number of the block of neighbours for an integer key value.
 fn block_of(value: Typed) -> Option<Typed> {
-    let data_type = value.base();
+    let data_type = value.base().clone();
     let size = match data_type {
         DataType::Int2 => Datum::Int2(NEIGHBOURS as i16),
         DataType::Int4 => Datum::Int4(NEIGHBOURS as i32),
         DataType::Int8 => Datum::Int8(NEIGHBOURS),
         _ => return None,
     };
-    let function = types::function::find("/", &[data_type, data_type]);
+    let function = types::function::find("/", &[data_type.clone(), data_type.clone()]);
     let function = function.expect("whole numbers can be divided");
-    let arguments = vec![value.expr, Expr::Constant { value: size, data_type }];
-    Some(Typed::new(Expr::Call { function, arguments, data_type }, data_type, 1))
+    let arguments = vec![value.expr, Expr::Constant { value: size, data_type: data_type.clone() }];
+    Some(Typed::new(Expr::Call { function, arguments, data_type: data_type.clone() }, data_type, 1))
 }

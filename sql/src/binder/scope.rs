@@ -111,8 +111,8 @@ impl ScopeRelation {
     pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> ScopeRelation {
         let column = |(index, column): (usize, &OutputColumn)| ScopeColumn {
             name: column.name.clone(),
-            sql_type: column.sql_type,
-            expr: Expr::Column { index, data_type: column.sql_type.base },
+            sql_type: column.sql_type.clone(),
+            expr: Expr::Column { index, data_type: column.sql_type.base.clone() },
             origin: column.origin,
             fields: None,
         };
@@ -140,8 +140,11 @@ impl ScopeRelation {
             let column = &table.columns[index];
             ScopeColumn {
                 name: column.name.clone(),
-                sql_type: column.sql_type,
-                expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
+                sql_type: column.sql_type.clone(),
+                expr: Expr::Column {
+                    index: first + index,
+                    data_type: column.sql_type.base.clone(),
+                },
                 origin: Some((Origin::Relation(table.oid), index)),
                 fields: None,
             }
@@ -239,7 +242,7 @@ impl ScopeRelation {
             *expr = Expr::Case {
                 branches: vec![(missing, Expr::constant(Datum::Null, data_type))],
                 otherwise: Box::new(expr.clone()),
-                data_type,
+                data_type: data_type.clone(),
             };
         }
     }

@@ -66,7 +66,7 @@ impl Binder<'_> {
             check_new(&search.sequence, own, ("search sequence", search.position))?;
             let array = DataType::Record.array().unwrap_or(DataType::Record);
             let data_type = if search.depth_first { array } else { DataType::Record };
-            carried.columns.push(column(&search.sequence, data_type));
+            carried.columns.push(column(&search.sequence, &data_type));
             carried.search = Some(SearchColumns { depth_first: search.depth_first, columns });
         }
         if let Some(cycle) = &query.cycle {
@@ -86,7 +86,7 @@ impl Binder<'_> {
             }
             let array = DataType::Record.array().unwrap_or(DataType::Record);
             carried.columns.push(column(&cycle.mark, otherwise.base()));
-            carried.columns.push(column(&cycle.path, array));
+            carried.columns.push(column(&cycle.path, &array));
             carried.cycle = Some(CycleColumns { columns, found, otherwise });
         }
         Ok(carried)
@@ -112,7 +112,8 @@ impl Binder<'_> {
             let name = sql_type.base.sql_name();
             bail!(UNDEFINED_FUNCTION: "could not identify an equality operator for type {name}");
         }
-        let mut values = values.into_iter().map(|value| Typed::new(value, sql_type.base, 1));
+        let mut values =
+            values.into_iter().map(|value| Typed::new(value, sql_type.base.clone(), 1));
         match (values.next(), values.next()) {
             (Some(found), Some(otherwise)) => Ok((found, otherwise)),
             _ => Ok((constant(true), constant(false))),
@@ -151,7 +152,7 @@ impl Binder<'_> {
         start: Logical,
         types: &[SqlType],
     ) -> Logical {
-        let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
+        let bases: Vec<DataType> = types.iter().map(|one| one.base.clone()).collect();
         let mut expressions = identity(&bases);
         if let Some(search) = &carried.search {
             let row = row(&search.columns, &bases, (!search.depth_first).then(|| bigint(0)));
@@ -172,10 +173,10 @@ impl Binder<'_> {
         mut step: Logical,
         types: &[SqlType],
     ) -> Result<Logical> {
-        let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
+        let bases: Vec<DataType> = types.iter().map(|one| one.base.clone()).collect();
         let before = |index: usize| Expr::Column {
             index: bases.len() + index,
-            data_type: carried.columns[index].sql_type.base,
+            data_type: carried.columns[index].sql_type.base.clone(),
         };
         let mut expressions = identity(&bases);
         let mut at = 0;
@@ -198,7 +199,7 @@ impl Binder<'_> {
             expressions.push(Expr::Case {
                 branches: vec![(found, cycle.found.expr.clone())],
                 otherwise: Box::new(cycle.otherwise.expr.clone()),
-                data_type,
+                data_type: data_type.clone(),
             });
             expressions.push(call(" longer path", vec![path, row]));
         }
@@ -206,7 +207,7 @@ impl Binder<'_> {
     }
 }
 
-fn column(name: &Ident, data_type: DataType) -> OutputColumn {
+fn column(name: &Ident, data_type: &DataType) -> OutputColumn {
     OutputColumn { name: name.value.clone(), sql_type: data_type.into(), origin: None }
 }
 
@@ -216,9 +217,9 @@ fn bigint(value: i64) -> Expr {
 
 /// Returns a row of some columns, optionally with a value before them.
 fn row(columns: &[usize], types: &[DataType], first: Option<Expr>) -> Expr {
-    let columns = columns.iter().map(|&index| Expr::Column { index, data_type: types[index] });
+    let columns = columns.iter().map(|&index| Expr::column(index, &types[index]));
     let values = first.into_iter().chain(columns).enumerate().map(|(index, value)| {
-        let data_type = value.data_type();
+        let data_type = value.data_type().clone();
         (Arc::from(format!("f{}", index + 1)), Typed::new(value, data_type, 1))
     });
     row_of(values.collect(), 1).expr
@@ -228,7 +229,7 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let signature = types::function::overloads(name).first();
     let signature = signature.expect("the functions of SEARCH and CYCLE are there");
     let function: FunctionId = signature.id;
-    Expr::Call { function, arguments, data_type: signature.result }
+    Expr::Call { function, arguments, data_type: signature.result.clone() }
 }
 
 /// Returns the positions of the columns in a clause.

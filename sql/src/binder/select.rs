@@ -46,7 +46,11 @@ pub(super) struct Target {
 impl Target {
     /// Returns its output column.
     pub(super) fn column(&self) -> OutputColumn {
-        OutputColumn { name: self.name.clone(), sql_type: self.value.sql_type, origin: self.origin }
+        OutputColumn {
+            name: self.name.clone(),
+            sql_type: self.value.sql_type.clone(),
+            origin: self.origin,
+        }
     }
 }
 
@@ -271,7 +275,7 @@ impl Binder<'_> {
             for_each_column(&column.expr, &mut |index| {
                 references.push(Reference { index, position, from_subquery: false });
             });
-            let value = Typed { expr: column.expr, sql_type: column.sql_type, position };
+            let value = Typed { expr: column.expr, sql_type: column.sql_type.clone(), position };
             targets.push(Target { value, name: column.name, origin: column.origin });
         }
         Ok(())
@@ -533,7 +537,9 @@ fn plan_select(
         for (at, target) in parts.targets.iter_mut().enumerate() {
             let expr = &mut target.value.expr;
             match of_target.iter().find(|(target, _)| *target == at) {
-                Some(&(_, index)) => *expr = Expr::Column { index, data_type: expr.data_type() },
+                Some(&(_, index)) => {
+                    *expr = Expr::Column { index, data_type: expr.data_type().clone() }
+                }
                 None => groups.map(expr, level)?,
             }
         }
@@ -646,7 +652,7 @@ fn place_target_sets(
 
 fn sort_key(key: &OrderByTarget, types: &[types::DataType]) -> SortKey {
     SortKey {
-        expression: Expr::Column { index: key.target, data_type: types[key.target] },
+        expression: Expr::Column { index: key.target, data_type: types[key.target].clone() },
         descending: key.descending,
         nulls_first: key.nulls_first,
     }
@@ -669,6 +675,6 @@ pub(super) fn limit_rows(rows: &mut Rows, limits: Limits) {
 }
 
 fn columns_at(columns: &[usize], types: &[types::DataType]) -> Vec<Expr> {
-    let column = |&index: &usize| Expr::Column { index, data_type: types[index] };
+    let column = |&index: &usize| Expr::Column { index, data_type: types[index].clone() };
     columns.iter().map(column).collect()
 }

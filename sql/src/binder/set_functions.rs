@@ -118,13 +118,13 @@ fn row_or_null(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let is_null = |(_, value): &(Arc<str>, Typed)| Expr::IsNull(Box::new(value.expr.clone()));
     let condition = Expr::And(values.iter().map(is_null).collect());
     let row = row_of(values, position);
-    let data_type = row.base();
+    let data_type = row.base().clone();
     let expr = Expr::Case {
-        branches: vec![(condition, null(data_type))],
+        branches: vec![(condition, null(&data_type))],
         otherwise: Box::new(row.expr),
-        data_type,
+        data_type: data_type.clone(),
     };
-    Typed { expr, ..Typed::new(null(data_type), data_type, position) }
+    Typed { expr, ..Typed::new(null(&data_type), data_type, position) }
 }
 
 impl Binder<'_> {
@@ -150,8 +150,11 @@ impl Binder<'_> {
         });
         let column = |(at, column): (usize, &OutputColumn)| {
             let index = SET + index * COLUMNS_MAX + at;
-            let expr = Expr::Column { index, data_type: column.sql_type.base };
-            (Arc::from(column.name.as_str()), Typed { expr, sql_type: column.sql_type, position })
+            let expr = Expr::Column { index, data_type: column.sql_type.base.clone() };
+            (
+                Arc::from(column.name.as_str()),
+                Typed { expr, sql_type: column.sql_type.clone(), position },
+            )
         };
         let values: Vec<(Arc<str>, Typed)> = columns.iter().enumerate().map(column).collect();
         match values.as_slice() {
@@ -210,11 +213,12 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: usize,
     ) -> Result<SetFunction> {
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let shown = || format!("function {}", self.shown_call(name, &arguments));
         let found = match resolve_set(name, &types) {
             Match::One(signature) => {
-                let given: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+                let given: Vec<SqlType> =
+                    arguments.iter().map(|one| one.sql_type.clone()).collect();
                 let settled = instantiate_domains(self.catalog, signature, &given);
                 settled.map(|settled| (signature, settled))
             }
@@ -233,7 +237,10 @@ impl Binder<'_> {
         let convert = |(value, to): (Typed, SqlType)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(convert).collect::<Result<_>>()?;
         let column = |(name, data_type): &(&str, DataType)| {
-            let sql_type = if data_type.is_polymorphic() { result } else { (*data_type).into() };
+            let sql_type = match data_type.is_polymorphic() {
+                true => result.clone(),
+                false => data_type.into(),
+            };
             OutputColumn { name: (*name).to_owned(), sql_type, origin: None }
         };
         let columns = sets::columns(signature.id).iter().map(column).collect();

@@ -53,19 +53,19 @@ impl Binder<'_> {
     pub(super) fn settled_literal(
         &mut self,
         text: &str,
-        to: SqlType,
+        to: &SqlType,
         position: usize,
     ) -> Result<Option<String>> {
         let Some(settler) = &mut self.settler else { return Ok(None) };
         let names =
-            cast::has_leaf(to.base, &|leaf| matches!(leaf, DataType::Reg(_) | DataType::AclItem));
+            cast::has_leaf(&to.base, &|leaf| matches!(leaf, DataType::Reg(_) | DataType::AclItem));
         if names || !needs_session(text, to) {
             return Ok(None);
         }
         let value =
             parse_as(text, to, &settler.style).map_err(|error| Error::from(error).at(position))?;
         let mut bytes = Vec::new();
-        write(&value, to.base, &TextStyle::default(), &mut bytes)?;
+        write(&value, &to.base, &TextStyle::default(), &mut bytes)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         settler.settled.push((position, text.clone()));
         Ok(Some(text))

@@ -133,10 +133,10 @@ impl Binder<'_> {
         let [column] = bound.columns.as_slice() else {
             bail!(SYNTAX_ERROR: "subquery must return only one column"; at position);
         };
-        let sql_type = column.sql_type;
+        let sql_type = column.sql_type.clone();
         let plan = bound.plan;
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Scalar, position };
-        let expr = self.add_subquery(subquery, sql_type.base)?;
+        let expr = self.add_subquery(subquery, sql_type.base.clone())?;
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -146,15 +146,15 @@ impl Binder<'_> {
         let position = query.position;
         let mut values = Vec::new();
         for (index, column) in bound.columns.iter().enumerate() {
-            let data_type = column.sql_type.base;
+            let data_type = &column.sql_type.base;
             let plan = Logical::Project {
                 input: Box::new(bound.plan.clone()),
-                expressions: vec![Expr::Column { index, data_type }],
+                expressions: vec![Expr::column(index, data_type)],
             };
             let bindings = bindings.clone();
             let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Scalar, position };
-            let expr = self.add_subquery(subquery, data_type)?;
-            values.push(Typed { expr, sql_type: column.sql_type, position });
+            let expr = self.add_subquery(subquery, data_type.clone())?;
+            values.push(Typed::new(expr, &column.sql_type, position));
         }
         Ok(values)
     }
@@ -169,17 +169,17 @@ impl Binder<'_> {
         let [column] = bound.columns.as_slice() else {
             bail!(SYNTAX_ERROR: "subquery must return only one column"; at position);
         };
-        let (plan, element) = (bound.plan, column.sql_type);
+        let (plan, element) = (bound.plan, &column.sql_type);
         let is_vector = matches!(element.base, DataType::Int2Vector | DataType::OidVector);
         let array = if element.base.element().is_some() && !is_vector {
             Some(element.domain_array_type())
         } else {
             self.catalog.array_of(element)
         };
-        let sql_type = array.ok_or_else(|| no_array(element.base, position))?;
-        let data_type = sql_type.base;
-        let kind = ApplyKind::Array { data_type };
-        let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type)?;
+        let sql_type = array.ok_or_else(|| no_array(&element.base, position))?;
+        let kind = ApplyKind::Array { data_type: sql_type.base.clone() };
+        let subquery = SubqueryUse { plan, bindings, kind, position };
+        let expr = self.add_subquery(subquery, sql_type.base.clone())?;
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -220,10 +220,9 @@ impl Binder<'_> {
             let many = if bound.columns.len() > left.len() { "many" } else { "few" };
             bail!(SYNTAX_ERROR: "subquery has too {many} columns"; at position);
         }
-        let right = bound.columns.iter().enumerate().map(|(index, column)| Typed {
-            expr: Expr::Column { index: SUBQUERY_COLUMN + index, data_type: column.sql_type.base },
-            sql_type: column.sql_type,
-            position: query.position,
+        let right = bound.columns.iter().enumerate().map(|(index, column)| {
+            let expr = Expr::column(SUBQUERY_COLUMN + index, &column.sql_type.base);
+            Typed::new(expr, &column.sql_type, query.position)
         });
         let mut right: Vec<Typed> = right.collect();
         let start = left.first().map_or(position, |value| value.position);
@@ -234,8 +233,8 @@ impl Binder<'_> {
                 bail!(SYNTAX_ERROR: "subquery has too few columns"; at position);
             };
             let value = self.operator(operator.symbol(), left, right, position)?;
-            if value.base() != DataType::Bool {
-                let found = self.type_name(value.sql_type);
+            if *value.base() != DataType::Bool {
+                let found = self.type_name(&value.sql_type);
                 bail!(DATATYPE_MISMATCH: "row comparison operator must yield type boolean, not type {found}"; at position);
             }
             value
@@ -305,7 +304,7 @@ impl Binder<'_> {
 
 /// Rejects an operator of ANY and ALL whose result is not boolean.
 pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
-    if compared.base() == DataType::Bool {
+    if *compared.base() == DataType::Bool {
         return Ok(());
     }
     bail!(WRONG_OBJECT_TYPE: "op ANY/ALL (array) requires operator to yield boolean"; at position)

@@ -224,7 +224,7 @@ impl ColumnUses {
         let guard = apply.guard.clone();
         let types = apply.input.column_types();
         for (_, column) in &apply.bindings {
-            self.add(&Expr::column(*column, types[*column]), guard.as_ref(), usize::MAX);
+            self.add(&Expr::column(*column, &types[*column]), guard.as_ref(), usize::MAX);
         }
         if let Some(guard) = &guard {
             self.add(guard, None, usize::MAX);

@@ -96,11 +96,11 @@ impl Binder<'_> {
         let mut defined = defined.into_iter();
         let mut row_type = None;
         for (at, MadeColumn { column, is_modified }) in made.iter().enumerate() {
-            let sql_type = column.sql_type;
-            let mut expr = Expr::Column { index: first + at, data_type: sql_type.base };
+            let sql_type = &column.sql_type;
+            let mut expr = Expr::Column { index: first + at, data_type: sql_type.base.clone() };
             if *is_modified {
-                let (operand, from) = (Box::new(expr), sql_type.base);
-                expr = Expr::Cast { operand, from, to: sql_type, explicit: false };
+                let (operand, from) = (Box::new(expr), sql_type.base.clone());
+                expr = Expr::Cast { operand, from, to: sql_type.clone(), explicit: false };
             }
             let defined = defined.next().unwrap_or_default();
             if !matches!(sql_type.base, DataType::Composite(_)) && defined.is_empty() {
@@ -109,7 +109,7 @@ impl Binder<'_> {
                 continue;
             }
             row_type = self.catalog.type_of_oid(sql_type.oid()).map(|one| one.number());
-            let row = Typed { expr, sql_type, position: 1 };
+            let row = Typed { expr, sql_type: sql_type.clone(), position: 1 };
             for (column, value) in self.columns_of_row(&row, defined)? {
                 columns.push(column);
                 values.push(value);
@@ -118,7 +118,7 @@ impl Binder<'_> {
         let is_row = is_single && columns.len() != 1 || row_type.is_some();
         if function.ordinality {
             let (name, base) = ("ordinality".to_owned(), DataType::Int8);
-            values.push(Expr::Column { index: first + made.len(), data_type: base });
+            values.push(Expr::Column { index: first + made.len(), data_type: base.clone() });
             columns.push(OutputColumn { name, sql_type: base.into(), origin: None });
         }
         let is_lone = made.len() == 1;
@@ -153,8 +153,11 @@ impl Binder<'_> {
         if !in_catalog || !is_set_function(name) {
             let value = self.bind_call(call)?;
             let value = self.resolve_unknown(value)?;
-            let column =
-                OutputColumn { name: name.to_owned(), sql_type: value.sql_type, origin: None };
+            let column = OutputColumn {
+                name: name.to_owned(),
+                sql_type: value.sql_type.clone(),
+                origin: None,
+            };
             let made = SetFunction { call: SetCall::Value(value.expr), columns: vec![column] };
             return Ok(vec![BoundFromCall::Function(made, Vec::new())]);
         }
@@ -228,7 +231,7 @@ impl Binder<'_> {
         level.refuse_subqueries("a system function")?;
         let shown = self.shown_call(name, &arguments);
         let placed = self.placed(call, arguments)?;
-        let types: Vec<DataType> = placed.iter().flatten().map(Expr::data_type).collect();
+        let types: Vec<DataType> = placed.iter().flatten().map(Expr::data_type).cloned().collect();
         let found = placed.is_some().then(|| self.system.function(name, &types)).flatten();
         let Some((columns, arguments)) = found.zip(placed) else {
             let call = shown;
@@ -237,7 +240,7 @@ impl Binder<'_> {
                 at position);
         };
         let relation = named(function, &columns, columns.len() == 1)?;
-        let types = columns.iter().map(|column| column.sql_type.base).collect();
+        let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let name = name.clone();
         let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
@@ -267,8 +270,8 @@ impl Binder<'_> {
             if placed[at].is_some() {
                 bail!(SYNTAX_ERROR: "argument name \"{name}\" used more than once"; at value.position);
             }
-            let to = (*data_type).into();
-            let Some(value) = self.coerce(value, to, CastContext::Implicit)? else {
+            let to = data_type.into();
+            let Some(value) = self.coerce(value, &to, CastContext::Implicit)? else {
                 return Ok(None);
             };
             placed[at] = Some(value);
@@ -277,7 +280,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         let values = placed.into_iter().zip(parameters).map(|(value, (_, data_type))| {
-            let null = || Expr::Constant { value: types::Datum::Null, data_type: *data_type };
+            let null = || Expr::constant(types::Datum::Null, data_type);
             value.unwrap_or_else(null)
         });
         Ok(Some(values.collect()))

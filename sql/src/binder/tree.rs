@@ -41,8 +41,10 @@ pub(super) fn conjunction(mut list: Vec<Expr>) -> Option<Expr> {
 
 /// Returns a column reference for each of the leading columns of a row.
 pub(super) fn identity(types: &[DataType]) -> Vec<Expr> {
-    let column =
-        |(index, data_type): (usize, &DataType)| Expr::Column { index, data_type: *data_type };
+    let column = |(index, data_type): (usize, &DataType)| Expr::Column {
+        index,
+        data_type: data_type.clone(),
+    };
     types.iter().enumerate().map(column).collect()
 }
 

@@ -5,7 +5,7 @@
 use types::cast::{CastContext, cast_context};
 use types::expr::Expr;
 use types::function::Signature;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum, FixedWidthKind, SqlType};
 
 use crate::error::{Error, Result};
 
@@ -25,13 +25,14 @@ pub(super) struct Typed {
 
 impl Typed {
     /// Returns an expression of a type without modifier.
-    pub(super) fn new(expr: Expr, base: DataType, position: usize) -> Typed {
+    pub(super) fn new(expr: Expr, base: impl Into<SqlType>, position: usize) -> Typed {
         Typed { expr, sql_type: base.into(), position }
     }
 
     /// Returns a constant.
-    pub(super) fn constant(value: Datum, data_type: DataType, position: usize) -> Typed {
-        Typed::new(Expr::Constant { value, data_type }, data_type, position)
+    pub(super) fn constant(value: Datum, data_type: impl Into<DataType>, position: usize) -> Typed {
+        let data_type = data_type.into();
+        Typed::new(Expr::constant(value, &data_type), data_type, position)
     }
 
     /// Returns a boolean expression.
@@ -40,13 +41,13 @@ impl Typed {
     }
 
     /// Returns the type without modifier.
-    pub(super) fn base(&self) -> DataType {
-        self.sql_type.base
+    pub(super) fn base(&self) -> &DataType {
+        &self.sql_type.base
     }
 
     /// Returns whether the type is not determined yet.
     pub(super) fn is_unknown(&self) -> bool {
-        self.base() == DataType::Unknown
+        *self.base() == DataType::Unknown
     }
 }
 
@@ -98,7 +99,7 @@ pub(super) fn check_elements<'t>(
         name if SEARCHES.contains(&name) => true,
         _ => return Ok(()),
     };
-    let lacks = |of: &DataType| match by_equality {
+    let lacks = |of: &&DataType| match by_equality {
         true => !of.has_equality(),
         false => !of.is_ordered(),
     };
@@ -109,8 +110,8 @@ pub(super) fn check_elements<'t>(
 }
 
 /// Returns a NULL constant.
-pub(super) fn null(data_type: DataType) -> Expr {
-    Expr::Constant { value: Datum::Null, data_type }
+pub(super) fn null(data_type: impl Into<DataType>) -> Expr {
+    Expr::constant(Datum::Null, data_type)
 }
 
 /// Returns a boolean constant.
@@ -138,7 +139,7 @@ pub(super) enum Category {
 }
 
 /// Returns the category of a type.
-pub(super) fn category(data_type: DataType) -> Category {
+pub(super) fn category(data_type: &DataType) -> Category {
     match data_type {
         DataType::Bool => Category::Boolean,
         DataType::Int2
@@ -148,7 +149,7 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::Float8
         | DataType::Numeric
         | DataType::Oid
-        | DataType::MONEY
+        | DataType::Word(FixedWidthKind::Money)
         | DataType::Reg(_) => Category::Number,
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Name => Category::String,
         DataType::Date
@@ -174,7 +175,7 @@ pub(super) fn category(data_type: DataType) -> Category {
 }
 
 /// Returns whether a type is the preferred one of its category.
-pub(super) fn is_preferred(data_type: DataType) -> bool {
+pub(super) fn is_preferred(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Bool
@@ -188,11 +189,13 @@ pub(super) fn is_preferred(data_type: DataType) -> bool {
 }
 
 /// Returns whether a type can be implicitly cast to another.
-pub(super) fn can_coerce(from: DataType, to: DataType) -> bool {
-    from == to || from == DataType::Unknown || cast_context(from, to) == Some(CastContext::Implicit)
+pub(super) fn can_coerce(from: &DataType, to: &DataType) -> bool {
+    from == to
+        || *from == DataType::Unknown
+        || cast_context(from, to) == Some(CastContext::Implicit)
 }
 
 /// Returns whether a type is a string type, which `||` accepts on either side.
-pub(super) fn is_string(data_type: DataType) -> bool {
+pub(super) fn is_string(data_type: &DataType) -> bool {
     category(data_type) == Category::String
 }

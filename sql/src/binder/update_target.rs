@@ -321,7 +321,7 @@ impl Binder<'_> {
                         return Err(not_default(&table.columns[*index].name));
                     }
                     Expr::Column { index, .. } => {
-                        let target = Some(column.sql_type);
+                        let target = Some(column.sql_type.clone());
                         let default = self.stored_expression(text, target)?;
                         found.push((*index, default));
                     }
@@ -501,7 +501,7 @@ fn simple(plan: Logical) -> Option<SingleTableRows> {
                 let data_type = table
                     .columns
                     .get(index)
-                    .map_or(DataType::Timestamptz, |column| column.sql_type.base);
+                    .map_or(DataType::Timestamptz, |column| column.sql_type.base.clone());
                 Expr::Column { index, data_type }
             };
             let expressions = scan.columns.iter().map(column).collect();
@@ -545,7 +545,7 @@ fn applied(apply: Apply) -> Option<SingleTableRows> {
     let column = |(at, data_type): (usize, DataType)| Expr::column(rows.width + at, data_type);
     let types = subquery.column_types();
     if let Some(condition) = kind.condition_mut() {
-        let own = types.iter().copied().enumerate().map(column);
+        let own = types.iter().cloned().enumerate().map(column);
         let columns: Vec<Expr> = rows.expressions.iter().cloned().chain(own).collect();
         *condition = over(condition.clone(), &columns)?;
     }

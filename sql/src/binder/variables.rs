@@ -82,7 +82,7 @@ pub enum BodyTarget<'a> {
     /// A target of any type.
     Any,
     /// A target of a type, to which the value is converted.
-    Type(SqlType),
+    Type(&'a SqlType),
     /// A part of a variable: the result is the variable with the part replaced; for a `record`,
     /// the field in the first step.
     Part(usize, &'a [TargetStep]),
@@ -155,7 +155,7 @@ pub fn bind_body_value(
         bail!(SYNTAX_ERROR: "query \"{shown}\" returned {count} {noun}");
     };
     let (plan, sql_type) = binder.for_target(plan, (column, position), target)?;
-    let columns = vec![OutputColumn { sql_type, ..column.clone() }];
+    let columns = vec![OutputColumn { sql_type: sql_type.clone(), ..column.clone() }];
     let bound = binder.finish(BoundPlan::Query(Query { plan, columns }))?;
     let simple = match &bound.bound {
         BoundPlan::Query(Query { plan: Logical::Project { input, expressions }, .. }) => {
@@ -175,14 +175,14 @@ pub fn bind_body_value(
 ///
 /// Those of a domain's constraints.
 pub fn bind_conversion(
-    from: SqlType,
-    to: SqlType,
+    from: &SqlType,
+    to: &SqlType,
     (catalog, system, constants): World<'_>,
 ) -> Result<Option<Expr>> {
-    let parameters = Parameters::new(&[Some(from)]);
+    let parameters = Parameters::new(&[Some(from.clone())]);
     let mut binder = Binder::new(catalog, system, constants, parameters);
-    let expr = Expr::Parameter { index: 0, data_type: from.base };
-    binder.converted(Typed { expr, sql_type: from, position: 1 }, to)
+    let expr = Expr::Parameter { index: 0, data_type: from.base.clone() };
+    binder.converted(Typed::new(expr, from, 1), to)
 }
 
 impl<'a> Binder<'a> {
@@ -227,7 +227,7 @@ impl<'a> Binder<'a> {
         let Some(found) = scope.names.find(scope.place, &names, is_row) else { return false };
         let Some(field) = names.get(found.parts) else { return true };
         let shape = &scope.shapes[found.variable];
-        match (&shape.fields, shape.sql_type.base) {
+        match (&shape.fields, &shape.sql_type.base) {
             (Some(fields), _) => fields.iter().any(|(name, _)| **name == **field),
             (None, DataType::Composite(of)) => {
                 of.attributes().iter().any(|one| *one.name == **field)
@@ -256,7 +256,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Typed> {
         let shape = &scope.shapes[variable];
         if !shape.is_record() {
-            let mut value = self.variable_value((variable, None), shape.sql_type, position);
+            let mut value = self.variable_value((variable, None), &shape.sql_type, position);
             for field in path {
                 let no_field = || no_field(&shape.name, field);
                 value = self.field_named(&value, field).ok_or_else(no_field)?;
@@ -269,18 +269,18 @@ impl<'a> Binder<'a> {
             }
             // It is NULL. The use is recorded, so that the statement is planned again after an
             // assignment.
-            return Ok(self.variable_value((variable, None), DataType::Record.into(), position));
+            return Ok(self.variable_value((variable, None), DataType::Record, position));
         };
         let Some((first, rest)) = path.split_first() else {
             let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
-                let value = self.variable_value((variable, Some(at)), (*base).into(), position);
+                let value = self.variable_value((variable, Some(at)), base, position);
                 (Arc::clone(name), value)
             };
             return Ok(row_of(fields.iter().enumerate().map(field).collect(), position));
         };
         let at = fields.iter().position(|(name, _)| **name == **first);
         let at = at.ok_or_else(|| no_field(&shape.name, first))?;
-        let mut value = self.variable_value((variable, Some(at)), fields[at].1.into(), position);
+        let mut value = self.variable_value((variable, Some(at)), &fields[at].1, position);
         for field in rest {
             value = self.field_named(&value, field).ok_or_else(|| no_field(&shape.name, field))?;
         }
@@ -291,7 +291,7 @@ impl<'a> Binder<'a> {
     fn variable_value(
         &mut self,
         (variable, field): (usize, Option<usize>),
-        sql_type: SqlType,
+        sql_type: impl Into<SqlType>,
         position: usize,
     ) -> Typed {
         let mut uses = self.variable_uses.iter();
@@ -304,7 +304,8 @@ impl<'a> Binder<'a> {
                 parameter
             }
         };
-        let expr = Expr::Parameter { index: parameter, data_type: sql_type.base };
+        let sql_type = sql_type.into();
+        let expr = Expr::Parameter { index: parameter, data_type: sql_type.base.clone() };
         Typed { expr, sql_type, position }
     }
 
@@ -331,15 +332,15 @@ impl<'a> Binder<'a> {
         (column, position): (&OutputColumn, usize),
         target: BodyTarget<'_>,
     ) -> Result<(Logical, SqlType)> {
-        let sql_type = column.sql_type;
+        let sql_type = &column.sql_type;
         let (input, expr) = match plan {
             Logical::Project { input, mut expressions } if expressions.len() == 1 => {
                 let expr = expressions.pop();
-                (input, expr.unwrap_or_else(|| Expr::column(0, sql_type.base)))
+                (input, expr.unwrap_or_else(|| Expr::column(0, &sql_type.base)))
             }
-            plan => (Box::new(plan), Expr::column(0, sql_type.base)),
+            plan => (Box::new(plan), Expr::column(0, &sql_type.base)),
         };
-        let value = Typed { expr, sql_type, position };
+        let value = Typed::new(expr, sql_type, position);
         let (expr, sql_type) = match target {
             BodyTarget::Any => {
                 let value = self.resolve_unknown(value)?;
@@ -347,13 +348,13 @@ impl<'a> Binder<'a> {
             }
             // The type of a row is known only at execution.
             BodyTarget::Type(to) if to.base.is_row() && !value.is_unknown() => {
-                (value.expr, sql_type)
+                (value.expr, value.sql_type)
             }
             BodyTarget::Type(to) if to.base == DataType::Record => {
                 let value = self.resolve_unknown(value)?;
                 (value.expr, value.sql_type)
             }
-            BodyTarget::Type(to) => (self.assigned_value(value, to)?, to),
+            BodyTarget::Type(to) => (self.assigned_value(value, to)?, to.clone()),
             BodyTarget::Part(variable, path) => {
                 let (rows, value) = match &*input {
                     Logical::Values { types, .. } if types.is_empty() => {
@@ -362,7 +363,7 @@ impl<'a> Binder<'a> {
                     _ => {
                         let mut rows = Rows::new(*input, Vec::new());
                         rows.project(vec![value.expr]);
-                        (rows, Typed { expr: Expr::column(0, sql_type.base), ..value })
+                        (rows, Typed { expr: Expr::column(0, &sql_type.base), ..value })
                     }
                 };
                 return self.for_part(rows, value, (variable, path));
@@ -386,22 +387,22 @@ impl<'a> Binder<'a> {
         Ok((rows.plan, sql_type))
     }
 
-    fn assigned_value(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
-        let from = value.sql_type;
+    fn assigned_value(&mut self, value: Typed, to: &SqlType) -> Result<Expr> {
+        let from = value.sql_type.clone();
         self.converted(value, to)?.ok_or_else(|| {
-            err!(CANNOT_COERCE: "cannot cast type {} to {}", self.type_name(from), self.type_name(to))
+            err!(CANNOT_COERCE: "cannot cast type {} to {}", self.type_name(&from), self.type_name(to))
         })
     }
 
     /// Converts a value as an assignment to a variable does: through text if there is no cast.
-    fn converted(&mut self, value: Typed, to: SqlType) -> Result<Option<Expr>> {
+    fn converted(&mut self, value: Typed, to: &SqlType) -> Result<Option<Expr>> {
         let context = CastContext::Assignment;
         if let Some(expr) = self.coerce(value.clone(), to, context)? {
             return Ok(Some(expr));
         }
         let position = value.position;
         let text = SqlType::from(DataType::Text);
-        let Some(expr) = self.coerce(value, text, CastContext::Explicit)? else { return Ok(None) };
+        let Some(expr) = self.coerce(value, &text, CastContext::Explicit)? else { return Ok(None) };
         let written = Typed { expr, sql_type: text, position };
         self.coerce(written, to, CastContext::Explicit)
     }
@@ -424,9 +425,9 @@ impl<'a> Binder<'a> {
             }
             path => (self.variable_field(scope, variable, &[], 1)?, path),
         };
-        let to = old.sql_type;
+        let to = old.sql_type.clone();
         if rest.is_empty() {
-            return Ok((self.assigned_value(value, to)?, to));
+            return Ok((self.assigned_value(value, &to)?, to));
         }
         let expr = self.with_part(old, rest, &shape.name, value)?;
         Ok((expr, to))

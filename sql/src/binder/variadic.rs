@@ -17,7 +17,7 @@ impl Binder<'_> {
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let named = call.arguments.iter().any(|argument| argument.name.is_some());
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let undefined = || undefined_function(&self.call_text(name, &types), position);
         if named || arguments.len() != before + 1 {
             return Err(undefined());
@@ -26,13 +26,13 @@ impl Binder<'_> {
         if function.starts_with('#') {
             let known = |from: DataType, to: DataType| from == DataType::Unknown || from == to;
             let json = if name.starts_with("jsonb") { DataType::Jsonb } else { DataType::Json };
-            let path = DataType::Array(&DataType::Text);
-            if !known(types[0], json) || !known(types[1], path) {
+            let path = DataType::array_of(&DataType::Text);
+            if !known(types[0].clone(), json.clone()) || !known(types[1].clone(), path.clone()) {
                 return Err(undefined());
             }
-            let of = self.implicit(arguments.remove(0), json)?;
+            let of = self.implicit(arguments.remove(0), &json)?;
             let of = Typed::new(of, json, position);
-            let path = Typed::new(self.implicit(array, path)?, path, position);
+            let path = Typed::new(self.implicit(array, &path)?, path, position);
             return self.function(function, vec![of, path], position).map(Some);
         }
         if !matches!(array.base(), DataType::Array(_)) {

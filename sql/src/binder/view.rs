@@ -106,7 +106,7 @@ pub fn view_meaning(
 fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
     let column = |column: &OutputColumn| ViewColumn {
         name: column.name.clone(),
-        sql_type: column.sql_type,
+        sql_type: column.sql_type.clone(),
         default: None,
         unknown: Default::default(),
     };
@@ -293,13 +293,13 @@ impl Binder<'_> {
         let columns: Vec<OutputColumn> = named
             .map(|(at, (bound, column))| OutputColumn {
                 name: column.name.clone(),
-                sql_type: bound.sql_type,
+                sql_type: bound.sql_type.clone(),
                 origin: Some((Origin::Relation(view.oid), at)),
             })
             .collect();
         let relation =
             ScopeRelation { kind: RelationKind::Query, ..ScopeRelation::new(alias, &columns) };
-        let types = columns.iter().map(|column| column.sql_type.base).collect();
+        let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
         Ok((Rows::new(bound.plan, types), Scope::of(relation)))
     }
 }

@@ -62,16 +62,16 @@ impl Binder<'_> {
         if !has_place || !value.expr.is_volatile() || !calls_in(&value.expr).is_empty() {
             return Ok(value);
         }
-        let (index, data_type) = (self.parameters.outer(), value.expr.data_type());
+        let (index, data_type) = (self.parameters.outer(), value.expr.data_type().clone());
         let one_row = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
         let plan = Logical::Project {
             input: Box::new(one_row),
-            expressions: vec![Expr::Parameter { index, data_type }],
+            expressions: vec![Expr::Parameter { index, data_type: data_type.clone() }],
         };
         let Typed { expr, sql_type, position } = value;
         let bindings = vec![(index, expr)];
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Scalar, position };
-        let expr = self.add_subquery(subquery, data_type)?;
+        let expr = self.add_subquery(subquery, data_type.clone())?;
         Ok(Typed { expr, sql_type, position })
     }
 }

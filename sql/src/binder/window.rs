@@ -139,7 +139,7 @@ impl Binder<'_> {
         let window = self.bind_window(over);
         self.level().in_window = None;
         let (window, frame) = window?;
-        let function = WindowFunction { kind, arguments, frame, data_type: sql_type.base };
+        let function = WindowFunction { kind, arguments, frame, data_type: sql_type.base.clone() };
         Ok(Typed { expr: self.add_window_call(window, function)?, sql_type, position })
     }
 
@@ -158,7 +158,7 @@ impl Binder<'_> {
     }
 
     fn add_window_call(&mut self, window: BoundWindow, function: WindowFunction) -> Result<Expr> {
-        let data_type = function.data_type;
+        let data_type = &function.data_type.clone();
         let level = self.level();
         let place = level.windows.iter().position(|other| *other == window);
         let window = place.unwrap_or_else(|| {
@@ -172,7 +172,7 @@ impl Binder<'_> {
             level.window_calls.push(call);
             level.window_calls.len() - 1
         });
-        Ok(Expr::Column { index: WINDOW + index, data_type })
+        Ok(Expr::Column { index: WINDOW + index, data_type: data_type.clone() })
     }
 
     /// Binds a call of a window function other than an aggregate.
@@ -185,7 +185,7 @@ impl Binder<'_> {
         let name = call.name.name.value.as_str();
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).cloned().collect();
         let no_function = || {
             let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
             err!(UNDEFINED_FUNCTION: "function {name}({}) does not exist", types.join(", ");
@@ -202,7 +202,7 @@ impl Binder<'_> {
             return Err(no_function());
         }
         let counts = if matches!(kind, WindowKind::Ntile) { 0 } else { 1 };
-        if types.get(counts).is_some_and(|given| !can_coerce(*given, DataType::Int4)) {
+        if types.get(counts).is_some_and(|given| !can_coerce(given, &DataType::Int4)) {
             return Err(no_function());
         }
         let fixed = match kind {
@@ -400,8 +400,8 @@ impl Binder<'_> {
     }
 
     fn row_offset(&mut self, offset: Typed, clause: &str) -> Result<Expr> {
-        let (from, position) = (offset.base(), offset.position);
-        self.coerce(offset, DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
+        let (from, position) = (offset.base().clone(), offset.position);
+        self.coerce(offset, &DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
             let name = from.sql_name();
             err!(DATATYPE_MISMATCH: "argument of {clause} must be type bigint, not type {name}"; with_type_mention from;
                 at position)
@@ -412,17 +412,17 @@ impl Binder<'_> {
     /// which adding the offset cannot overflow where PostgreSQL's comparison would not.
     fn reach(&mut self, key: Typed, ahead: &str, offset: Typed) -> Result<(Expr, RangeFrameBound)> {
         let position = offset.position;
-        let (column, given) = (key.base(), offset.base());
-        let Some((taken, compared)) = range_types(column) else {
+        let (column, given) = (key.base().clone(), offset.base().clone());
+        let Some((taken, compared)) = range_types(&column) else {
             bail!(FEATURE_NOT_SUPPORTED: "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
                 column.sql_name(); with_type_mention column; at position);
         };
         let wanted = match taken.iter().find(|one| **one == given) {
-            Some(exact) => *exact,
-            None if given == DataType::Unknown && taken.contains(&column) => column,
-            None => taken[0],
+            Some(exact) => exact,
+            None if given == DataType::Unknown && taken.contains(&column) => &column,
+            None => &taken[0],
         };
-        if !can_coerce(given, wanted) {
+        if !can_coerce(&given, wanted) {
             bail!(FEATURE_NOT_SUPPORTED: "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset \
                 type {}", column.sql_name(), given.sql_name(); with_type_mention column; with_type_mention given;
                 hint "Cast the offset value to an appropriate type."; at position);
@@ -433,21 +433,21 @@ impl Binder<'_> {
             offset = internal("clock part", vec![offset], DataType::Interval);
         }
         let key = match column {
-            DataType::Timetz => internal("clock place", vec![key.expr], compared),
-            _ => self.explicit(key, compared.into(), position)?,
+            DataType::Timetz => internal("clock place", vec![key.expr], &compared),
+            _ => self.explicit(key, &compared, position)?,
         };
         let step = if column == DataType::Timetz {
-            let steps = internal("clock steps", vec![offset.clone()], compared);
-            Typed::new(steps, compared, position)
+            let steps = internal("clock steps", vec![offset.clone()], &compared);
+            Typed::new(steps, &compared, position)
         } else if compared == DataType::Numeric || compared == DataType::Float8 {
             let step = Typed::new(offset.clone(), wanted, position);
-            Typed::new(self.explicit(step, compared.into(), position)?, compared, position)
+            Typed::new(self.explicit(step, &compared, position)?, &compared, position)
         } else {
             Typed::new(offset.clone(), wanted, position)
         };
-        let from = Typed::new(key.clone(), compared, position);
+        let from = Typed::new(key.clone(), &compared, position);
         let limit = self.operator(ahead, from, step, position)?;
-        let limit = self.explicit(limit, compared.into(), position)?;
+        let limit = self.explicit(limit, compared, position)?;
         Ok((offset, RangeFrameBound { key, limit }))
     }
 }
@@ -462,7 +462,7 @@ fn units_name(units: FrameUnits) -> &'static str {
 
 /// Returns the allowed offset types of RANGE for a key type, and the type in which keys are
 /// compared.
-fn range_types(column: DataType) -> Option<(&'static [DataType], DataType)> {
+fn range_types(column: &DataType) -> Option<(&'static [DataType], DataType)> {
     const INTEGERS: &[DataType] = &[DataType::Int8, DataType::Int4, DataType::Int2];
     const BIGINT: &[DataType] = &[DataType::Int8];
     const DOUBLE: &[DataType] = &[DataType::Float8];
@@ -528,7 +528,7 @@ pub(super) fn place_windows(rows: &mut Rows, level: &QueryLevel) -> Vec<usize> {
                 *place += first;
             }
         }
-        rows.types.extend(functions.iter().map(|function| function.data_type));
+        rows.types.extend(functions.iter().map(|function| function.data_type.clone()));
         rows.over(|input| Logical::Window(Window { input, partition_by, order_by, functions }));
     }
     places

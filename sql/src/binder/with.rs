@@ -256,7 +256,7 @@ impl Binder<'_> {
         relation.kind = RelationKind::Named;
         relation.is_work_table = is_work_table;
         relation.rename(renamed)?;
-        let types = columns.iter().map(|column| column.sql_type.base).collect();
+        let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let plan = Logical::CteScan(CteScan { id, name, columns, is_work_table, rows: None });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
     }
@@ -340,8 +340,11 @@ impl Binder<'_> {
         step.positions.extend(places);
         let (mut columns, mut positions) = (start.columns.clone(), start.positions.clone());
         let mut start = start.plan;
-        let wanted: Vec<SqlType> =
-            types.iter().copied().chain(carried.columns.iter().map(|one| one.sql_type)).collect();
+        let wanted: Vec<SqlType> = types
+            .iter()
+            .cloned()
+            .chain(carried.columns.iter().map(|one| one.sql_type.clone()))
+            .collect();
         let mut step = self.convert(step, &wanted, CastContext::Implicit)?;
         if count > 0 {
             start = self.first_carried(&carried, start, &types);
@@ -373,29 +376,28 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (index, column) in start.columns.iter().enumerate() {
-            let found = column.sql_type;
+            let found = &column.sql_type;
             let common = common_type(&[start.typed(index), step.typed(index)], "UNION")?;
-            let other = step.columns[index].sql_type;
+            let other = &step.columns[index].sql_type;
             let same_modifier = other.base != found.base || found.modifier == -1 || other == found;
             if common != found.base || !same_modifier {
-                return Err(
-                    wrong_type(named, index, found, common.into()).at(start.positions[index])
-                );
+                let error = wrong_type(named, index, found, &common.into());
+                return Err(error.at(start.positions[index]));
             }
-            types.push(SqlType::from(found.base));
+            types.push(SqlType::from(&found.base));
         }
         Ok(types)
     }
 }
 
-fn wrong_type(named: &NamedQuery, index: usize, found: SqlType, overall: SqlType) -> Error {
+fn wrong_type(named: &NamedQuery, index: usize, found: &SqlType, overall: &SqlType) -> Error {
     err!(DATATYPE_MISMATCH: "recursive query \"{}\" column {} has type {} in non-recursive term but type {} overall",
         named.name.value, index + 1, type_text(found), type_text(overall);
         hint "Cast the output of the non-recursive term to the correct type.")
 }
 
 /// Returns the text of a type as `format_type` does: `numeric(10,2)`.
-fn type_text(sql_type: SqlType) -> String {
+fn type_text(sql_type: &SqlType) -> String {
     let name = sql_type.base.sql_name();
     let modifier = sql_type.modifier - MODIFIER_BIAS;
     match sql_type.base {

@@ -4,11 +4,12 @@
 //! The key of a row is `y` and the type's number; the only cell holds a [`CompositeRecord`]. The
 //! row type of a relation has the relation's number.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use store::codec::tagged::UnknownFields;
 use types::SqlType;
-use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
+use types::datatype::composite::{Attribute, CompositeType};
+use types::datatype::identity::TypeIdentity;
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
@@ -65,8 +66,8 @@ pub struct Composite {
     pub record: Option<CompositeRecord>,
     /// Its number.
     pub number: u32,
-    definition: CompositeDefinition,
-    made: OnceLock<&'static CompositeType>,
+    /// The type.
+    pub composite_type: Arc<CompositeType>,
 }
 
 impl CompositeRecord {
@@ -90,20 +91,19 @@ impl Composite {
         }
         let oid = record.number + OID_OFFSET;
         let name = (record.schema.as_str(), record.name.as_str());
-        let definition = definition((oid, oid + 1), name, attributes);
-        Ok(Composite {
-            number: record.number,
-            record: Some(record),
-            definition,
-            made: OnceLock::new(),
-        })
+        let composite_type = composite_type((oid, oid + 1), name, attributes);
+        Ok(Composite { number: record.number, record: Some(record), composite_type })
     }
 
     /// Returns the row type of a table.
     pub fn of_table(table: &Table) -> Composite {
         let attribute = |number: usize| {
             let column = &table.columns[number];
-            Attribute { name: column.name.as_str().into(), sql_type: column.sql_type, number }
+            Attribute {
+                name: column.name.as_str().into(),
+                sql_type: column.sql_type.clone(),
+                number,
+            }
         };
         let attributes = table.visible_columns().map(attribute).collect();
         Composite::of_rows(table.oid, (&table.schema, &table.name), attributes)
@@ -114,7 +114,7 @@ impl Composite {
         let columns = view.columns.iter().enumerate();
         let attributes = columns.map(|(number, column)| Attribute {
             name: column.name.as_str().into(),
-            sql_type: column.sql_type,
+            sql_type: column.sql_type.clone(),
             number,
         });
         Composite::of_rows(view.oid, (&view.schema, &view.name), attributes.collect())
@@ -122,18 +122,8 @@ impl Composite {
 
     fn of_rows(number: u32, name: (&str, &str), attributes: Vec<Attribute>) -> Composite {
         let oid = number + OID_OFFSET;
-        let definition = definition((oid, oid | ROW_ARRAY), name, attributes);
-        Composite { record: None, number, definition, made: OnceLock::new() }
-    }
-
-    /// Returns its definition.
-    pub fn definition(&self) -> &CompositeDefinition {
-        &self.definition
-    }
-
-    /// Returns the type.
-    pub fn composite_type(&self) -> &'static CompositeType {
-        self.made.get_or_init(|| CompositeType::of(self.definition.clone()))
+        let composite_type = composite_type((oid, oid | ROW_ARRAY), name, attributes);
+        Composite { record: None, number, composite_type }
     }
 
     /// Returns whether it is the row type of a relation.
@@ -143,39 +133,32 @@ impl Composite {
 
     /// Returns whether the type of an attribute has one of these OIDs.
     pub fn has_attribute_of(&self, oids: [u32; 2]) -> bool {
-        let mut attributes = self.definition.attributes.iter();
+        let mut attributes = self.composite_type.attributes().iter();
         attributes.any(|one| oids.contains(&one.sql_type.oid()))
     }
 
     /// Returns the type with another name.
     #[must_use]
     pub fn renamed(&self, schema: String, name: String) -> Composite {
-        let record = self.record.clone();
-        let record =
-            record.map(|one| CompositeRecord { schema: schema.clone(), name: name.clone(), ..one });
-        let shown = display_name(&schema, &name);
-        let definition = CompositeDefinition { schema, name, shown, ..self.definition.clone() };
-        Composite { record, definition, number: self.number, made: OnceLock::new() }
+        let TypeIdentity { oid, array_oid, .. } = *self.composite_type.identity();
+        let attributes = self.composite_type.attributes().to_vec();
+        let composite_type = composite_type((oid, array_oid), (&schema, &name), attributes);
+        let record = self.record.clone().map(|one| CompositeRecord { schema, name, ..one });
+        Composite { record, number: self.number, composite_type }
     }
 
     /// Returns the type of an attribute.
-    pub fn attribute(&self, name: &str) -> Option<SqlType> {
-        let mut attributes = self.definition.attributes.iter();
-        attributes.find(|one| *one.name == *name).map(|one| one.sql_type)
+    pub fn attribute(&self, name: &str) -> Option<&SqlType> {
+        let mut attributes = self.composite_type.attributes().iter();
+        attributes.find(|one| *one.name == *name).map(|one| &one.sql_type)
     }
 }
 
-fn definition(
-    (oid, array_oid): (u32, u32),
+fn composite_type(
+    oids: (u32, u32),
     (schema, name): (&str, &str),
     attributes: Vec<Attribute>,
-) -> CompositeDefinition {
-    CompositeDefinition {
-        oid,
-        array_oid,
-        schema: schema.to_owned(),
-        name: name.to_owned(),
-        shown: display_name(schema, name),
-        attributes,
-    }
+) -> Arc<CompositeType> {
+    let identity = TypeIdentity::new(oids, (schema, name), display_name(schema, name));
+    Arc::new(CompositeType::new(identity, attributes))
 }

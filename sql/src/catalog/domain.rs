@@ -87,14 +87,14 @@ impl Domain {
     #[must_use]
     pub fn with_array(self) -> Domain {
         let array = self.sql_type.base.array().filter(|_| self.sql_type.base.element().is_none());
-        let array = array.map(|base| Arc::new(self.arrays_over(base)));
+        let array = array.map(|base| Arc::new(self.arrays_over(&base)));
         Domain { array, ..self }
     }
 
     /// Returns the array type of the domain, over the array type of its base type.
-    fn arrays_over(&self, base: DataType) -> Domain {
+    fn arrays_over(&self, base: &DataType) -> Domain {
         let oid = self.sql_type.oid() + 1;
-        let over = SqlType::new(base, self.sql_type.modifier);
+        let over = SqlType::new(base.clone(), self.sql_type.modifier);
         let record = DomainRecord {
             number: self.record.number + 1,
             name: format!("_{}", self.record.name),
@@ -114,7 +114,8 @@ impl Domain {
             elements: Some(Arc::clone(&self.checks)),
             ..self.checks.as_ref().clone()
         };
-        let sql_type = SqlType { domain: Some(oid), domain_array: NonZeroU32::new(oid), ..over };
+        let domain_array = NonZeroU32::new(oid);
+        let sql_type = SqlType { domain: Some(oid), domain_array, ..over.clone() };
         let (checks, collation) = (checks.into(), self.collation);
         Domain { record, base_type: over, sql_type, collation, default: None, checks, array: None }
     }
@@ -130,7 +131,7 @@ impl Domain {
 
     /// Returns the default of a column of the domain.
     pub fn default_expression(&self) -> Expr {
-        let null = || Expr::constant(Datum::Null, self.sql_type.base);
+        let null = || Expr::constant(Datum::Null, &self.sql_type.base);
         self.checked(self.default.clone().unwrap_or_else(null), false)
     }
 }
@@ -138,16 +139,16 @@ impl Domain {
 impl Catalog {
     /// Returns the present domain constraints on values of a type and on their elements and
     /// fields; `None` if there are none.
-    pub fn value_checks(&self, sql_type: SqlType) -> Option<Arc<DomainChecks>> {
+    pub fn value_checks(&self, sql_type: &SqlType) -> Option<Arc<DomainChecks>> {
         let Some(domain) = sql_type.domain.and_then(|oid| self.domain(oid)) else {
-            return self.element_checks(sql_type.base);
+            return self.element_checks(&sql_type.base);
         };
         let mut checks = domain.checks.as_ref().clone();
         if sql_type.is_domain_array() {
-            checks.elements = self.value_checks(self.element_of(sql_type)?);
+            checks.elements = self.value_checks(&self.element_of(sql_type)?);
         } else if let Some(below) = match domain.base_type.domain {
-            Some(_) => self.value_checks(domain.base_type),
-            None => self.element_checks(domain.base_type.base),
+            Some(_) => self.value_checks(&domain.base_type),
+            None => self.element_checks(&domain.base_type.base),
         } {
             checks.elements.clone_from(&below.elements);
             checks.fields.clone_from(&below.fields);
@@ -157,15 +158,15 @@ impl Catalog {
 
     /// Returns the domain constraints on the elements or fields of values of a type that is not a
     /// domain; `None` if there are none.
-    pub fn element_checks(&self, data_type: DataType) -> Option<Arc<DomainChecks>> {
+    pub fn element_checks(&self, data_type: &DataType) -> Option<Arc<DomainChecks>> {
         let checks = match data_type {
             DataType::Array(element) => {
-                DomainChecks::of_parts(Some(self.element_checks(*element)?), Vec::new())
+                DomainChecks::of_parts(Some(self.element_checks(element)?), Vec::new())
             }
             DataType::Composite(of) if of.has_domains() => {
                 let fields = of.attributes().iter().enumerate();
-                let fields =
-                    fields.filter_map(|(at, field)| Some((at, self.value_checks(field.sql_type)?)));
+                let fields = fields
+                    .filter_map(|(at, field)| Some((at, self.value_checks(&field.sql_type)?)));
                 DomainChecks::of_parts(None, fields.collect())
             }
             _ => return None,
@@ -184,7 +185,8 @@ impl Catalog {
                 array.elements.iter().try_for_each(|one| self.check_fields(one, context))
             }
             Datum::Nested(Nested::Record(record)) => {
-                let Some(of) = record.of.filter(|of| of.has_domains()) else { return Ok(()) };
+                let of = record.of.as_ref().filter(|of| of.has_domains());
+                let Some(of) = of else { return Ok(()) };
                 for (value, attribute) in record.values.iter().zip(of.attributes()) {
                     self.check_fields(value, context)?;
                     let domain = attribute.sql_type.domain.and_then(|oid| self.domain(oid));

@@ -3,10 +3,13 @@
 //! The key is `e` and the type's number; the only cell holds an [`EnumRecord`]. Ranks are
 //! explained in [`types::enumeration`].
 
-use store::codec::tagged::UnknownFields;
-use types::enumeration::{EnumDefinition, EnumType, Label};
-use types::function::quote_ident;
+use std::sync::Arc;
 
+use store::codec::tagged::UnknownFields;
+use types::datatype::identity::TypeIdentity;
+use types::enumeration::{EnumType, Label};
+
+use crate::catalog::domain::display_name;
 use crate::catalog::user_type::OID_OFFSET;
 
 /// The key prefix of enums.
@@ -40,25 +43,27 @@ pub struct LabelRecord {
     pub unknown: UnknownFields,
 }
 
-impl EnumRecord {
-    /// Returns the type.
-    pub fn enum_type(&self) -> &'static EnumType {
+/// An enum with its type.
+#[derive(Debug, Clone)]
+pub struct Enumeration {
+    /// The stored record.
+    pub record: EnumRecord,
+    /// The type.
+    pub enum_type: Arc<EnumType>,
+}
+
+impl Enumeration {
+    /// Returns the enum that a record describes.
+    pub fn of_record(record: EnumRecord) -> Enumeration {
         let label = |label: &LabelRecord| Label {
             rank: label.rank,
             oid: label.number + OID_OFFSET,
             name: label.name.as_str().into(),
         };
-        let shown = match self.schema.as_str() {
-            "public" => quote_ident(&self.name),
-            schema => format!("{}.{}", quote_ident(schema), quote_ident(&self.name)),
-        };
-        EnumType::of(EnumDefinition {
-            oid: self.number + OID_OFFSET,
-            array_oid: self.number + OID_OFFSET + 1,
-            schema: self.schema.clone(),
-            name: self.name.clone(),
-            shown,
-            labels: self.labels.iter().map(label).collect(),
-        })
+        let labels = record.labels.iter().map(label).collect();
+        let oid = record.number + OID_OFFSET;
+        let shown = display_name(&record.schema, &record.name);
+        let identity = TypeIdentity::new((oid, oid + 1), (&record.schema, &record.name), shown);
+        Enumeration { record, enum_type: Arc::new(EnumType::new(identity, labels)) }
     }
 }

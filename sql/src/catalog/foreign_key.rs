@@ -69,7 +69,7 @@ impl ForeignKey {
     pub fn place(&self, referenced: &Table, values: &[Datum]) -> Result<Option<KeyLocation>> {
         let mut row = vec![Datum::Null; referenced.columns.len()];
         for (column, value) in self.referenced.iter().zip(values) {
-            let data_type = referenced.columns[*column as usize].sql_type.base;
+            let data_type = &referenced.columns[*column as usize].sql_type.base;
             let Some(value) = converted(value, data_type) else { return Ok(None) };
             row[*column as usize] = value;
         }
@@ -90,17 +90,19 @@ impl ForeignKey {
 }
 
 /// Returns whether values of two types can be compared by their encoded keys.
-pub fn are_comparable(left: DataType, right: DataType) -> bool {
+pub fn are_comparable(left: &DataType, right: &DataType) -> bool {
     let is_text = |one| matches!(one, DataType::Text | DataType::Varchar);
-    left == right || (is_integer(left) && is_integer(right)) || (is_text(left) && is_text(right))
+    left == right
+        || (is_integer(left) && is_integer(right))
+        || (is_text(left.clone()) && is_text(right.clone()))
 }
 
-fn is_integer(data_type: DataType) -> bool {
+fn is_integer(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
 /// Returns a value as another comparable type; `None` if it does not fit.
-fn converted(value: &Datum, to: DataType) -> Option<Datum> {
+fn converted(value: &Datum, to: &DataType) -> Option<Datum> {
     if !is_integer(to) {
         return Some(value.clone());
     }

@@ -342,7 +342,7 @@ impl Function {
 impl Catalog {
     /// Returns `f(integer,text)`.
     pub fn display_signature(&self, name: &str, types: &[SqlType], path: &SearchPath) -> String {
-        let types: Vec<String> = types.iter().map(|one| self.shown_type_of(*one, path)).collect();
+        let types: Vec<String> = types.iter().map(|one| self.shown_type_of(one, path)).collect();
         format!("{name}({})", types.join(","))
     }
 

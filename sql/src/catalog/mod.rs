@@ -271,7 +271,7 @@ impl Catalog {
     }
 
     /// Returns the name of a type without its modifier, as it is in messages.
-    pub fn shown_type_of(&self, sql_type: SqlType, path: &SearchPath) -> String {
+    pub fn shown_type_of(&self, sql_type: &SqlType, path: &SearchPath) -> String {
         let shown = self.shown_type_with(sql_type.oid(), -1, path);
         shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
     }
@@ -366,20 +366,22 @@ impl Catalog {
     }
 
     /// Returns the array type of a type; `None` for arrays, and for domains over them.
-    pub fn array_of(&self, element: SqlType) -> Option<SqlType> {
+    pub fn array_of(&self, element: &SqlType) -> Option<SqlType> {
         match element.domain {
             None => element.base.array().map(|base| SqlType::new(base, element.modifier)),
-            Some(oid) => self.domain(oid)?.array.as_ref().map(|array| array.sql_type),
+            Some(oid) => self.domain(oid)?.array.as_ref().map(|array| array.sql_type.clone()),
         }
     }
 
     /// Returns the element type of an array type; `None` for other types.
-    pub fn element_of(&self, array: SqlType) -> Option<SqlType> {
+    pub fn element_of(&self, array: &SqlType) -> Option<SqlType> {
         let element = array.base.element()?;
-        let Some(oid) = array.domain else { return Some(SqlType::new(element, array.modifier)) };
+        let Some(oid) = array.domain else {
+            return Some(SqlType::new(element.clone(), array.modifier));
+        };
         match array.is_domain_array() {
             true => Some(self.type_of_oid(oid)?.sql_type()),
-            false => self.element_of(array.domain_array_type()),
+            false => self.element_of(&array.domain_array_type()),
         }
     }
 
@@ -507,7 +509,7 @@ impl Catalog {
     ///
     /// 42704 and 3F000 if there is no such type.
     pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
-        let Some(named) = &name.named else { return Ok(name.sql_type) };
+        let Some(named) = &name.named else { return Ok(name.sql_type.clone()) };
         let schema = named.schema.as_deref();
         if let Some(column) = &named.of_column {
             return self.type_of_column((schema, &named.name), column, path);
@@ -547,14 +549,14 @@ impl Catalog {
         let missing = || err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{relation}\" does not exist");
         if let Some(table) = self.find_table(&name, path) {
             let at = table.column_index(column).ok_or_else(missing)?;
-            return Ok(table.columns[at].sql_type);
+            return Ok(table.columns[at].sql_type.clone());
         }
         let found = self.find_type(schema, relation, path).map(|found| found.sql_type());
-        let Some(DataType::Composite(of)) = found.map(|found| found.base) else {
+        let Some(DataType::Composite(of)) = found.map(|found| found.base.clone()) else {
             bail!(UNDEFINED_TABLE: "relation \"{shown}\" does not exist");
         };
         let mut attributes = of.attributes().iter();
-        let found = attributes.find(|one| *one.name == *column).map(|one| one.sql_type);
+        let found = attributes.find(|one| *one.name == *column).map(|one| one.sql_type.clone());
         found.ok_or_else(missing)
     }
 
@@ -897,7 +899,7 @@ impl CatalogObject {
             CatalogObject::View(view) => of(VIEWS_PREFIX, view.oid, encode(&view.record())),
             CatalogObject::Sequence(one) => of(SEQUENCES_PREFIX, one.oid, encode(&**one)),
             CatalogObject::Type(known) => match &**known {
-                UserType::Enum(record) => of(ENUMS_PREFIX, record.number, encode(record)),
+                UserType::Enum(one) => of(ENUMS_PREFIX, one.record.number, encode(&one.record)),
                 UserType::Domain(domain) => {
                     of(DOMAINS_PREFIX, domain.record.number, encode(&domain.record))
                 }

@@ -5,7 +5,7 @@
 use types::DataType;
 
 /// An operator and the types of its operands; a prefix operator has no left one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorFunction {
     /// The operator.
     pub symbol: &'static str,
@@ -43,7 +43,7 @@ mod tests {
             assert!(types::function::overloads(name).is_empty(), "{line}");
         }
         let int4 = DataType::Int4;
-        let plus = OperatorFunction { symbol: "+", left: Some(int4), right: int4 };
+        let plus = OperatorFunction { symbol: "+", left: Some(int4.clone()), right: int4 };
         assert_eq!(operator_function("int4pl"), Some(plus));
         assert_eq!(operator_function("int4"), None);
     }

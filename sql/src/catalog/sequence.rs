@@ -96,7 +96,7 @@ impl Sequence {
     /// # Errors
     ///
     /// 22023 for a type that a sequence cannot have.
-    pub fn range_of(data_type: DataType) -> Result<(i64, i64)> {
+    pub fn range_of(data_type: &DataType) -> Result<(i64, i64)> {
         match data_type {
             DataType::Int2 => Ok((i64::from(i16::MIN), i64::from(i16::MAX))),
             DataType::Int4 => Ok((i64::from(i32::MIN), i64::from(i32::MAX))),

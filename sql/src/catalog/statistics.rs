@@ -59,17 +59,22 @@ pub struct ColumnStatistics {
 
 /// Returns the key encoding of a value, as a column of this type has it; `None` if it is NULL or
 /// of another type.
-pub fn key_form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec<u8>> {
+pub fn key_form(value: &Datum, value_type: &DataType, column: &DataType) -> Option<Vec<u8>> {
     let integer = |data_type| matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8);
     let text = |data_type| matches!(data_type, DataType::Text | DataType::Varchar);
     let value = match (value, value.as_i64()) {
         (Datum::Null, _) => return None,
-        (_, Some(number)) if integer(value_type) && integer(column) => match column {
+        (_, Some(number)) if integer(value_type.clone()) && integer(column.clone()) => match column
+        {
             DataType::Int2 => Datum::Int2(i16::try_from(number).ok()?),
             DataType::Int4 => Datum::Int4(i32::try_from(number).ok()?),
             _ => Datum::Int8(number),
         },
-        (value, _) if value_type == column || (text(value_type) && text(column)) => value.clone(),
+        (value, _)
+            if value_type == column || (text(value_type.clone()) && text(column.clone())) =>
+        {
+            value.clone()
+        }
         _ => return None,
     };
     let mut form = Vec::new();
@@ -158,7 +163,7 @@ mod tests {
     use super::*;
 
     fn int(value: i32) -> Vec<u8> {
-        key_form(&Datum::Int4(value), DataType::Int4, DataType::Int4).unwrap()
+        key_form(&Datum::Int4(value), &DataType::Int4, &DataType::Int4).unwrap()
     }
 
     #[test]
@@ -183,9 +188,9 @@ mod tests {
 
     #[test]
     fn statistics_values_convert_to_column_type() {
-        assert_eq!(key_form(&Datum::Int8(5), DataType::Int8, DataType::Int4), Some(int(5)));
-        assert_eq!(key_form(&Datum::Int8(1 << 40), DataType::Int8, DataType::Int4), None);
-        assert_eq!(key_form(&Datum::Null, DataType::Int4, DataType::Int4), None);
-        assert_eq!(key_form(&Datum::Bool(true), DataType::Bool, DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Int8(5), &DataType::Int8, &DataType::Int4), Some(int(5)));
+        assert_eq!(key_form(&Datum::Int8(1 << 40), &DataType::Int8, &DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Null, &DataType::Int4, &DataType::Int4), None);
+        assert_eq!(key_form(&Datum::Bool(true), &DataType::Bool, &DataType::Int4), None);
     }
 }

@@ -200,7 +200,7 @@ impl Table {
     pub fn shape(&self) -> TableSchema {
         let columns = self.columns.iter().map(|column| ColumnSchema {
             name: if column.is_row_id() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
-            sql_type: column.sql_type,
+            sql_type: column.sql_type.clone(),
             not_null: column.not_null,
         });
         TableSchema {

@@ -10,7 +10,7 @@ use types::{DataType, SqlType};
 
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
-use crate::catalog::enumeration::EnumRecord;
+use crate::catalog::enumeration::{EnumRecord, Enumeration};
 
 /// The offset from catalog numbers to OIDs of types and labels: clients assume that lower OIDs are
 /// built in.
@@ -20,7 +20,7 @@ pub const OID_OFFSET: u32 = 15_384;
 #[derive(Debug, Clone)]
 pub enum UserType {
     /// An enum.
-    Enum(EnumRecord),
+    Enum(Enumeration),
     /// A domain.
     Domain(Arc<Domain>),
     /// A composite type, or the row type of a relation.
@@ -31,7 +31,7 @@ impl UserType {
     /// Returns its number; the next number is that of its array type, unless it is a row type.
     pub fn number(&self) -> u32 {
         match self {
-            UserType::Enum(record) => record.number,
+            UserType::Enum(of) => of.record.number,
             UserType::Domain(domain) => domain.record.number,
             UserType::Composite(composite) => composite.number,
         }
@@ -45,7 +45,7 @@ impl UserType {
     /// Returns the OID of its array type.
     pub fn array_oid(&self) -> u32 {
         match self {
-            UserType::Composite(composite) => composite.definition().array_oid,
+            UserType::Composite(composite) => composite.composite_type.identity().array_oid,
             _ => self.oid() + 1,
         }
     }
@@ -53,18 +53,18 @@ impl UserType {
     /// Returns its schema.
     pub fn schema(&self) -> &str {
         match self {
-            UserType::Enum(record) => &record.schema,
+            UserType::Enum(of) => &of.record.schema,
             UserType::Domain(domain) => &domain.record.schema,
-            UserType::Composite(composite) => &composite.definition().schema,
+            UserType::Composite(composite) => &composite.composite_type.identity().schema,
         }
     }
 
     /// Returns its name in the schema.
     pub fn name(&self) -> &str {
         match self {
-            UserType::Enum(record) => &record.name,
+            UserType::Enum(of) => &of.record.name,
             UserType::Domain(domain) => &domain.record.name,
-            UserType::Composite(composite) => &composite.definition().name,
+            UserType::Composite(composite) => &composite.composite_type.identity().name,
         }
     }
 
@@ -73,7 +73,10 @@ impl UserType {
     pub fn renamed(&self, schema: &str, name: &str) -> UserType {
         let (schema, name) = (schema.to_owned(), name.to_owned());
         match self {
-            UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
+            UserType::Enum(of) => {
+                let record = EnumRecord { schema, name, ..of.record.clone() };
+                UserType::Enum(Enumeration::of_record(record))
+            }
             UserType::Domain(domain) => UserType::Domain(domain.renamed(schema, name).into()),
             UserType::Composite(composite) => UserType::Composite(composite.renamed(schema, name)),
         }
@@ -82,20 +85,17 @@ impl UserType {
     /// Returns the type of its values.
     pub fn sql_type(&self) -> SqlType {
         match self {
-            UserType::Enum(record) => DataType::Enum(record.enum_type()).into(),
-            UserType::Domain(domain) => domain.sql_type,
-            UserType::Composite(composite) => {
-                DataType::Composite(composite.composite_type()).into()
-            }
+            UserType::Enum(of) => DataType::Enum(Arc::clone(&of.enum_type)).into(),
+            UserType::Domain(domain) => domain.sql_type.clone(),
+            UserType::Composite(of) => DataType::Composite(Arc::clone(&of.composite_type)).into(),
         }
     }
 
     /// Returns its array type; domains over arrays have none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
-            UserType::Enum(record) => Some(record.enum_type().array().into()),
-            UserType::Domain(domain) => domain.array.as_ref().map(|array| array.sql_type),
-            UserType::Composite(composite) => Some(composite.composite_type().array().into()),
+            UserType::Domain(domain) => domain.array.as_ref().map(|array| array.sql_type.clone()),
+            _ => self.sql_type().base.array().map(SqlType::from),
         }
     }
 

@@ -57,13 +57,14 @@ impl Ddl<'_> {
         let bound = column.default.as_ref();
         let bound = bound
             .map(|default| {
-                bound_default(names, default, (&name.value, sql_type)).map_err(without_position)
+                bound_default(names, default, (&name.value, sql_type.clone()))
+                    .map_err(without_position)
             })
             .transpose()?;
         let default = bound.as_ref().map(|(text, _)| text.clone());
         let mut filling = None;
         let value = match bound {
-            None => self.value_of_domain(table, sql_type)?,
+            None => self.value_of_domain(table, &sql_type)?,
             Some((_, bound)) => {
                 if bound.is_volatile() {
                     filling = Some(ColumnFill::Default(bound));
@@ -87,8 +88,8 @@ impl Ddl<'_> {
             not_null: column.not_null,
             default,
             family,
-            missing: stored(&value, sql_type)?,
-            collation: collation::written(&column.type_name, sql_type)?,
+            missing: stored(&value, &sql_type)?,
+            collation: collation::written(&column.type_name, &sql_type)?,
             retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
@@ -99,7 +100,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the value of a new column without a default in existing rows.
-    fn value_of_domain(&self, table: &Table, sql_type: SqlType) -> Result<Datum> {
+    fn value_of_domain(&self, table: &Table, sql_type: &SqlType) -> Result<Datum> {
         let catalog = self.changes.catalog(self.engine);
         match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
             Some(domain) if self.has_rows(table)? => {
@@ -125,7 +126,7 @@ impl Ddl<'_> {
             // `generated::check` replaces it by the stored text.
             generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: family_of(record, column)?,
-            collation: collation::written(&column.type_name, sql_type)?,
+            collation: collation::written(&column.type_name, &sql_type)?,
             retained: IgnoredColumnAttributes {
                 compression: column.compression,
                 ..IgnoredColumnAttributes::default()
@@ -148,7 +149,7 @@ impl Ddl<'_> {
             None => None,
             Some(default) => {
                 let catalog = self.changes.catalog(self.engine);
-                let of = (column.value.as_str(), table.columns[position].sql_type);
+                let of = (column.value.as_str(), table.columns[position].sql_type.clone());
                 let bound = bound_default(self.names(&catalog), default, of);
                 Some(bound.map_err(without_position)?.0)
             }
@@ -210,7 +211,7 @@ impl Ddl<'_> {
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
         self.end_column_history(oid, &table.columns[position].name)?;
         let catalog = self.changes.catalog(self.engine);
-        let sql_type = table.columns[position].sql_type;
+        let sql_type = &table.columns[position].sql_type;
         let stored_as = SqlType::new(sql_type.base.storage_type(), sql_type.modifier);
         self.change_record(oid, |changes, record| {
             let uses = |text: &String| uses_column(&catalog, record, text, position);
@@ -326,14 +327,14 @@ impl Ddl<'_> {
 }
 
 /// Returns the text of a value for the catalog; `None` for NULL.
-fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
+fn stored(value: &Datum, sql_type: &SqlType) -> Result<Option<String>> {
     if value.is_null() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    text::write_short(value, sql_type.base, &TextStyle::default(), &mut bytes);
+    text::write_short(value, &sql_type.base, &TextStyle::default(), &mut bytes);
     let text = String::from_utf8(bytes).unwrap_or_default();
-    let again = text::parse(&text, sql_type.base, &TextStyle::default())?;
+    let again = text::parse(&text, &sql_type.base, &TextStyle::default())?;
     if again != *value {
         let what = format!("ADD COLUMN with a default of type {}", sql_type.base.sql_name());
         return Err(Error::not_supported(

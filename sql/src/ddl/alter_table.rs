@@ -209,7 +209,7 @@ impl Ddl<'_> {
         refuse_system_column(column_name)?;
         let catalog = self.changes.catalog(self.engine);
         if let Ok(sql_type) = catalog.type_named(&column.type_name, &self.path) {
-            refuse_own_rows(&catalog, sql_type, (table.oid, name))?;
+            refuse_own_rows(&catalog, &sql_type, (table.oid, name))?;
         }
         match self.add_column(table, &mut record, column)? {
             None => self.store_changed(table, record)?,
@@ -271,7 +271,7 @@ impl Ddl<'_> {
                     TableClause::Check,
                     &predicate.expr,
                     &names,
-                    target,
+                    target.clone(),
                     self.names(&catalog),
                 )
                 .map_err(without_position)?;
@@ -327,8 +327,11 @@ impl Ddl<'_> {
 
     /// Checks that the rows of a table satisfy a CHECK constraint.
     fn check_rows(&mut self, table: &Table, check: &CheckRecord) -> Result<()> {
-        let names: Vec<_> =
-            table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+        let names: Vec<_> = table
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), column.sql_type.clone()))
+            .collect();
         let catalog = self.changes.catalog(self.engine);
         let target = Some(DataType::Bool.into());
         let predicate = relation_assembly::expression(&catalog, &check.predicate, &names, target)?;

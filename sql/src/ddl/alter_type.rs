@@ -78,10 +78,10 @@ impl Ddl<'_> {
             TableClause::Transform,
             &using.expr,
             &columns,
-            Some(to),
+            Some(to.clone()),
             self.names(&catalog),
         );
-        let shown = || catalog.shown_type_of(to, &self.path);
+        let shown = || catalog.shown_type_of(&to, &self.path);
         bound.map_err(|error| cannot_cast(error, &column.value, &shown(), true))
     }
 
@@ -131,10 +131,10 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path).map_err(without_position)?;
         if table.columns[position].identity.is_some() {
-            self.change_identity_type(table, position, to)?;
+            self.change_identity_type(table, position, &to)?;
         }
-        let from = table.columns[position].sql_type;
-        let shown = catalog.shown_type_of(to, &self.path);
+        let from = &table.columns[position].sql_type;
+        let shown = catalog.shown_type_of(&to, &self.path);
         let value = match using {
             Some(using) => using.clone(),
             None => {
@@ -142,28 +142,29 @@ impl Ddl<'_> {
                 let name = crate::parser::quoted(&column.value);
                 let made = record.columns[position].generated.as_ref();
                 let cast = made.unwrap_or(&name);
-                let value = relation_assembly::expression(&catalog, cast, &columns, Some(to));
+                let value =
+                    relation_assembly::expression(&catalog, cast, &columns, Some(to.clone()));
                 value.map_err(|error| cannot_cast(error, &column.value, &shown, false))?
             }
         };
         if let Some(default) = &record.columns[position].default
-            && relation_assembly::expression(&catalog, default, &[], Some(to)).is_err()
+            && relation_assembly::expression(&catalog, default, &[], Some(to.clone())).is_err()
         {
             let column = &column.value;
             bail!(DATATYPE_MISMATCH: "default for column \"{column}\" cannot be cast automatically to type {shown}");
         }
         generated::refuse_type(table, position)?;
-        refuse_own_rows(&catalog, to, (table.oid, &table.name))?;
+        refuse_own_rows(&catalog, &to, (table.oid, &table.name))?;
         self.refuse_views(table, position, &column.value)?;
         let is_column = matches!(value, Expr::Column { index, .. } if index == position);
-        let is_same = from == to && is_column;
-        if !is_same && (using.is_some() || !keeps_references(from, to)) {
+        let is_same = *from == to && is_column;
+        if !is_same && (using.is_some() || !keeps_references(from, &to)) {
             self.refuse_type_of_key(table, position)?;
         }
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored_oid_and_modifier();
-        column.collation = collation::written(type_name, to)?;
-        let is_stored = is_same || (using.is_none() && is_binary_compatible(from, to));
+        column.collation = collation::written(type_name, &to)?;
+        let is_stored = is_same || (using.is_none() && is_binary_compatible(from, &to));
         Ok((!is_stored).then_some((position, value)))
     }
 
@@ -306,12 +307,12 @@ fn duplicated(error: store::Error, table: &Table, style: &TextStyle) -> Error {
 }
 
 /// Returns whether every value of a type is also one of another, with the same stored form.
-fn is_binary_compatible(from: SqlType, to: SqlType) -> bool {
-    let text = |base| matches!(base, DataType::Text | DataType::Varchar);
+fn is_binary_compatible(from: &SqlType, to: &SqlType) -> bool {
+    let text = |base: &DataType| matches!(base, DataType::Text | DataType::Varchar);
     if to.domain.is_some() && to.domain != from.domain {
         return false;
     }
-    if text(from.base) && text(to.base) {
+    if text(&from.base) && text(&to.base) {
         return to.modifier < 0 || (from.modifier >= 0 && from.modifier <= to.modifier);
     }
     from.base == to.base && (to.modifier < 0 || from.modifier == to.modifier)
@@ -319,8 +320,8 @@ fn is_binary_compatible(from: SqlType, to: SqlType) -> bool {
 
 /// Returns whether foreign keys remain valid when values are converted by a plain cast, so that
 /// rows need no check.
-fn keeps_references(from: SqlType, to: SqlType) -> bool {
-    let is_integer = |one: SqlType| {
+fn keeps_references(from: &SqlType, to: &SqlType) -> bool {
+    let is_integer = |one: &SqlType| {
         one.domain.is_none() && matches!(one.base, DataType::Int2 | DataType::Int4 | DataType::Int8)
     };
     is_binary_compatible(from, to) || (is_integer(from) && is_integer(to))

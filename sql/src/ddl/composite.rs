@@ -48,14 +48,14 @@ impl Ddl<'_> {
     ) -> Result<AttributeRecord> {
         let sql_type = catalog.type_named(type_name, &self.path);
         let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
-        check_attribute_type(&name.value, sql_type)?;
+        check_attribute_type(&name.value, &sql_type)?;
         let (type_oid, modifier) = sql_type.stored_oid_and_modifier();
         Ok(AttributeRecord {
             name: name.value.clone(),
             type_oid,
             modifier,
             dropped: false,
-            collation: collation::written(type_name, sql_type)?,
+            collation: collation::written(type_name, &sql_type)?,
             unknown: Default::default(),
         })
     }
@@ -113,7 +113,7 @@ impl Ddl<'_> {
             AttributeChange::Add { name, type_name } => {
                 let attribute = self.attribute(catalog, name, type_name)?;
                 let sql_type = catalog.type_named(type_name, &self.path)?;
-                refuse_own_rows(catalog, sql_type, (record.number, &record.name))?;
+                refuse_own_rows(catalog, &sql_type, (record.number, &record.name))?;
                 record.attributes.push(attribute);
             }
             AttributeChange::Drop { name, if_exists } => {
@@ -138,7 +138,7 @@ impl Ddl<'_> {
                 self.refuse_stored(catalog, record)?;
                 let attribute = self.attribute(catalog, name, type_name)?;
                 let sql_type = catalog.type_named(type_name, &self.path)?;
-                refuse_own_rows(catalog, sql_type, (record.number, &record.name))?;
+                refuse_own_rows(catalog, &sql_type, (record.number, &record.name))?;
                 record.attributes[at] = attribute;
             }
         }
@@ -187,11 +187,11 @@ fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
 /// Rejects a composite type that would contain itself, also through arrays and domains.
 pub(super) fn refuse_own_rows(
     catalog: &Catalog,
-    sql_type: SqlType,
+    sql_type: &SqlType,
     (number, name): (u32, &str),
 ) -> Result<()> {
     let mut within = Vec::new();
-    contained(catalog, sql_type.base, &mut within);
+    contained(catalog, &sql_type.base, &mut within);
     if !within.contains(&(number + OID_OFFSET)) {
         return Ok(());
     }
@@ -199,7 +199,7 @@ pub(super) fn refuse_own_rows(
 }
 
 /// Adds the OIDs of the composite types that a type contains.
-fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
+fn contained(catalog: &Catalog, data_type: &DataType, found: &mut Vec<u32>) {
     let oid = data_type.element().unwrap_or(data_type).oid();
     if found.contains(&oid) {
         return;
@@ -208,14 +208,14 @@ fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
         return;
     };
     found.push(oid);
-    for attribute in &composite.definition().attributes {
-        contained(catalog, attribute.sql_type.base, found);
+    for attribute in composite.composite_type.attributes() {
+        contained(catalog, &attribute.sql_type.base, found);
     }
 }
 
 /// Checks that an attribute or a column can have a type.
-pub(super) fn check_attribute_type(name: &str, sql_type: SqlType) -> Result<()> {
-    let base = sql_type.base.element().unwrap_or(sql_type.base);
+pub(super) fn check_attribute_type(name: &str, sql_type: &SqlType) -> Result<()> {
+    let base = sql_type.base.element().unwrap_or(&sql_type.base);
     let pseudo = base.is_polymorphic()
         || matches!(
             base,

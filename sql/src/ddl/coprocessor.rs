@@ -259,7 +259,7 @@ impl Ddl<'_> {
         let columns = definition.columns.iter().map(|column| {
             let name = ast::ColumnName { family: None, name: ident(&column.name) };
             let type_name = ast::TypeName {
-                sql_type: column.sql_type,
+                sql_type: column.sql_type.clone(),
                 named: None,
                 collation: None,
                 position: 1,

@@ -111,7 +111,8 @@ fn predicate(
     let Some(predicate) = &statement.predicate else { return Ok(None) };
     let clause = TableClause::IndexPredicate;
     let target = Some(DataType::Bool.into());
-    let bound = binder::bind_table_expression(clause, &predicate.expr, columns, target, names)?;
+    let bound =
+        binder::bind_table_expression(clause, &predicate.expr, columns, target.clone(), names)?;
     if !bound.is_immutable() {
         bail!(INVALID_OBJECT_DEFINITION: "functions in index predicate must be marked IMMUTABLE");
     }
@@ -121,7 +122,7 @@ fn predicate(
 /// Returns the operator class of a key, if it is written and not the type's default.
 fn written_class(
     key: &ast::IndexKey,
-    data_type: DataType,
+    data_type: &DataType,
     is_hash: bool,
 ) -> Result<Option<String>> {
     let Some(class) = &key.operator_class else { return Ok(None) };
@@ -159,9 +160,9 @@ fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
 
 /// Checks that an operator class exists for a type, and returns whether it is not the type's
 /// default. All classes of a type have the same order here, because text is sorted by its bytes.
-fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -> Result<bool> {
+fn check_operator_class(class: &ast::Ident, data_type: &DataType, method: &str) -> Result<bool> {
     let name = class.value.as_str();
-    let base = |data_type: DataType| match data_type {
+    let base = |data_type: &DataType| match data_type {
         DataType::Array(_) => "array_ops".to_owned(),
         DataType::Enum(_) => "enum_ops".to_owned(),
         DataType::Record => "record_ops".to_owned(),
@@ -186,7 +187,7 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -
     let special = ["array_ops", "enum_ops", "record_ops"];
     let known = patterns.contains(&name)
         || special.contains(&name)
-        || DataType::all().any(|one| one.element().is_none() && base(one) == name);
+        || DataType::all().any(|one| one.element().is_none() && base(&one) == name);
     let (code, message) = if known {
         bail!(DATATYPE_MISMATCH: "operator class \"{name}\" does not accept data type {}", data_type.sql_name();
             with_type_mention data_type);

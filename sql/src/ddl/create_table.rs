@@ -140,7 +140,7 @@ fn columns(
             not_null: column.not_null,
             default: match &column.default {
                 Some(default) => {
-                    match bound_default(names, default, (&column_name.value, sql_type)) {
+                    match bound_default(names, default, (&column_name.value, sql_type.clone())) {
                         Ok((text, _)) => Some(text),
                         // It may refer to a sequence of the table, which is created later.
                         Err(error)
@@ -161,7 +161,7 @@ fn columns(
                 ast::IdentityKind::Always => IdentityRecord::Always,
                 ast::IdentityKind::ByDefault => IdentityRecord::ByDefault,
             }),
-            collation: collation::written(&column.type_name, sql_type)?,
+            collation: collation::written(&column.type_name, &sql_type)?,
             retained: IgnoredColumnAttributes {
                 storage: column.storage,
                 compression: column.compression,
@@ -250,7 +250,7 @@ fn checks(
             TableClause::Check,
             &predicate.expr,
             &columns,
-            target,
+            target.clone(),
             names,
         )?;
         let check_name = match &constraint.name {

@@ -33,7 +33,7 @@ impl Ddl<'_> {
         self.name_exists(&catalog, (ObjectKind::Domain, &schema, &name), false)?;
         let over = catalog.type_named(&statement.type_name, &self.path);
         let over = over.map_err(|error| Error { position: None, ..error })?;
-        check_over(over, &statement.type_name)?;
+        check_over(&over, &statement.type_name)?;
         let number = self.take_ids(2)?;
         let mut record = DomainRecord {
             number,
@@ -44,18 +44,18 @@ impl Ddl<'_> {
             not_null: statement.not_null,
             default: None,
             checks: Vec::new(),
-            collation: collation::written(&statement.type_name, over)?,
+            collation: collation::written(&statement.type_name, &over)?,
             unknown: Default::default(),
         };
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {
-            (Some(default), _) => Some(self.domain_default(&catalog, &record, over, default)?),
+            (Some(default), _) => Some(self.domain_default(&catalog, &record, &over, default)?),
             // The default of the base domain is copied, so later changes of it have no effect.
             (None, Some(below)) => below.record.default.clone(),
             (None, None) => None,
         };
         for check in &statement.checks {
-            let check = self.domain_check(&catalog, &record, over, check)?;
+            let check = self.domain_check(&catalog, &record, &over, check)?;
             record.checks.push(check);
         }
         self.store_object(CatalogObject::of_type(UserType::Domain(
@@ -66,12 +66,12 @@ impl Ddl<'_> {
     pub(super) fn alter_domain(&mut self, statement: &ast::AlterDomain) -> Result<()> {
         let catalog = self.catalog();
         let known = self.known_domain(&catalog, &statement.name)?;
-        let over = known.base_type;
+        let over = known.base_type.clone();
         let mut record = known.record.clone();
         match &statement.action {
             AlterDomainAction::Default(None) => record.default = None,
             AlterDomainAction::Default(Some(default)) => {
-                let default = self.domain_default(&catalog, &record, over, default)?;
+                let default = self.domain_default(&catalog, &record, &over, default)?;
                 record.default = Some(default);
             }
             AlterDomainAction::SetNotNull if record.not_null => return Ok(()),
@@ -86,7 +86,7 @@ impl Ddl<'_> {
             }
             AlterDomainAction::DropNotNull => record.not_null = false,
             AlterDomainAction::Add { check, not_valid } => {
-                let mut check = self.domain_check(&catalog, &record, over, check)?;
+                let mut check = self.domain_check(&catalog, &record, &over, check)?;
                 check.valid = !not_valid;
                 if check.valid {
                     self.check_values_pass(&catalog, &known, &check)?;
@@ -154,7 +154,7 @@ impl Ddl<'_> {
         &self,
         catalog: &Catalog,
         record: &DomainRecord,
-        over: SqlType,
+        over: &SqlType,
         default: &ast::SourceExpr,
     ) -> Result<String> {
         let names = self.names(catalog);
@@ -178,7 +178,7 @@ impl Ddl<'_> {
             },
             _ => Error { position: None, ..error },
         })?;
-        let text = stored_default(names, default, over.base_type())?;
+        let text = stored_default(names, default, &over.base_type())?;
         check_age(catalog, record.number, &text)?;
         Ok(text)
     }
@@ -188,17 +188,17 @@ impl Ddl<'_> {
         &self,
         catalog: &Catalog,
         record: &DomainRecord,
-        over: SqlType,
+        over: &SqlType,
         check: &DomainCheck,
     ) -> Result<CheckRecord> {
-        let columns = [(VALUE.to_owned(), over)];
+        let columns = [(VALUE.to_owned(), over.clone())];
         let target = Some(DataType::Bool.into());
         let names = self.names(catalog);
         let bound = bind_table_expression(
             TableClause::Check,
             &check.predicate.expr,
             &columns,
-            target,
+            target.clone(),
             names,
         );
         bound.map_err(|error| Error { position: None, ..error })?;
@@ -221,7 +221,7 @@ impl Ddl<'_> {
         domain: &Domain,
         check: &CheckRecord,
     ) -> Result<()> {
-        let columns = [(VALUE.to_owned(), domain.base_type)];
+        let columns = [(VALUE.to_owned(), domain.base_type.clone())];
         let target = Some(DataType::Bool.into());
         let bound = relation_assembly::expression(catalog, &check.predicate, &columns, target)?;
         let checks = vec![(check.name.clone(), bound)];
@@ -259,11 +259,11 @@ impl Ddl<'_> {
         domain: u32,
         demand: &DomainChecks,
     ) -> Result<()> {
-        let of_it = |sql_type: SqlType| sql_type.domain == Some(domain);
+        let of_it = |sql_type: &SqlType| sql_type.domain == Some(domain);
         let tables: Vec<Arc<Table>> = catalog.tables().into_iter().cloned().collect();
         for table in tables {
             let columns = table.columns.iter().enumerate();
-            let columns = columns.filter(|(_, one)| !one.dropped && of_it(one.sql_type));
+            let columns = columns.filter(|(_, one)| !one.dropped && of_it(&one.sql_type));
             let columns: Vec<usize> = columns.map(|(position, _)| position).collect();
             if columns.is_empty() {
                 continue;
@@ -306,7 +306,7 @@ fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Resu
     tables.sort_by_key(|table| table.oid);
     for table in tables {
         let mut columns = table.columns.iter().filter(|column| !column.dropped);
-        if let Some(column) = columns.find(|one| contains(catalog, one.sql_type, domain)) {
+        if let Some(column) = columns.find(|one| contains(catalog, &one.sql_type, domain)) {
             let shown = catalog.shown_type_with(domain, -1, path).unwrap_or_default();
             bail!(FEATURE_NOT_SUPPORTED: "cannot alter type \"{shown}\" because column \"{}.{}\" uses it",
                 table.name, column.name);
@@ -316,13 +316,15 @@ fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Resu
 }
 
 /// Returns whether values of a type are arrays or rows that contain values of a domain.
-fn contains(catalog: &Catalog, sql_type: SqlType, domain: u32) -> bool {
-    let in_it = |of: SqlType| of.domain == Some(domain) || contains(catalog, of, domain);
+fn contains(catalog: &Catalog, sql_type: &SqlType, domain: u32) -> bool {
+    let in_it = |of: &SqlType| of.domain == Some(domain) || contains(catalog, of, domain);
     match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
-        Some(_) if sql_type.is_domain_array() => catalog.element_of(sql_type).is_some_and(in_it),
-        Some(of) => contains(catalog, of.base_type, domain),
-        None => match sql_type.base.element().unwrap_or(sql_type.base) {
-            DataType::Composite(of) => of.attributes().iter().any(|one| in_it(one.sql_type)),
+        Some(_) if sql_type.is_domain_array() => {
+            catalog.element_of(sql_type).as_ref().is_some_and(in_it)
+        }
+        Some(of) => contains(catalog, &of.base_type, domain),
+        None => match sql_type.base.element().unwrap_or(&sql_type.base) {
+            DataType::Composite(of) => of.attributes().iter().any(|one| in_it(&one.sql_type)),
             _ => false,
         },
     }
@@ -344,7 +346,7 @@ fn violated(table: &Table, column: usize, demand: &DomainChecks, error: Error) -
 }
 
 /// Checks that a type can be the base type of a domain.
-fn check_over(over: SqlType, written: &ast::TypeName) -> Result<()> {
+fn check_over(over: &SqlType, written: &ast::TypeName) -> Result<()> {
     let pseudo = over.base.is_polymorphic()
         || matches!(
             over.base,

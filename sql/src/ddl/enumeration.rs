@@ -7,7 +7,7 @@ use types::enumeration::rank_between;
 use crate::ast::{
     self, AlterTypeAction, LabelPosition, ObjectKind, ObjectReference, TypeStatement,
 };
-use crate::catalog::enumeration::{EnumRecord, LabelRecord};
+use crate::catalog::enumeration::{EnumRecord, Enumeration, LabelRecord};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
@@ -56,7 +56,7 @@ impl Ddl<'_> {
                 unknown: Default::default(),
             });
         }
-        self.store_object(CatalogObject::of_type(UserType::Enum(record)))
+        self.store_object(CatalogObject::of_type(UserType::Enum(Enumeration::of_record(record))))
     }
 
     fn alter_type(&mut self, statement: &ast::AlterType) -> Result<()> {
@@ -69,7 +69,7 @@ impl Ddl<'_> {
         let Some(known) = found.and_then(|one| catalog.user_type(one.number())) else {
             return Ok(());
         };
-        let UserType::Enum(record) = known.as_ref() else {
+        let UserType::Enum(Enumeration { record, .. }) = known.as_ref() else {
             bail!(WRONG_OBJECT_TYPE: "{} is not an enum", catalog.display_type(known, &self.path));
         };
         let mut record = record.clone();
@@ -87,7 +87,7 @@ impl Ddl<'_> {
                 }
                 let number = self.take_ids(1)?;
                 add_label(&mut record, label, number, place.as_ref())?;
-                self.replace_type(UserType::Enum(record))
+                self.replace_type(UserType::Enum(Enumeration::of_record(record)))
             }
             AlterTypeAction::RenameValue { from, to } => {
                 check_label(to)?;
@@ -108,11 +108,12 @@ impl Ddl<'_> {
         // A catalog in which both texts are labels of the value.
         let mut both = record.clone();
         both.labels.insert(at, LabelRecord { name: to.to_owned(), ..record.labels[at].clone() });
-        let both = with_changed_type(&before, UserType::Enum(both))?;
+        let both = with_changed_type(&before, UserType::Enum(Enumeration::of_record(both)))?;
         to.clone_into(&mut record.labels[at].name);
-        let after = with_changed_type(&before, UserType::Enum(record.clone()))?;
+        let after =
+            with_changed_type(&before, UserType::Enum(Enumeration::of_record(record.clone())))?;
         let mut renaming = LabelRenaming { from, to: to.to_owned(), both, after };
-        self.replace_type_and_texts(UserType::Enum(record), &mut renaming)
+        self.replace_type_and_texts(UserType::Enum(Enumeration::of_record(record)), &mut renaming)
     }
 }
 

@@ -366,12 +366,12 @@ fn check_types(
         let (own, other) =
             (&record.columns[*column as usize], &referenced.columns[*there as usize]);
         let (from, to) = (catalog.column_type(own)?.base, catalog.column_type(other)?.base);
-        if are_comparable(from, to) {
+        if are_comparable(&from, &to) {
             continue;
         }
-        let shown = |base: DataType| catalog.shown_type_of(base.into(), names.path);
-        let (from_name, to_name) = (shown(from), shown(to));
-        if is_comparable(catalog, from, to) {
+        let shown = |base: &DataType| catalog.shown_type_of(&base.into(), names.path);
+        let (from_name, to_name) = (shown(&from), shown(&to));
+        if is_comparable(catalog, &from, &to) {
             let what = format!("a foreign key from {from_name} to {to_name}");
             return Err(Error::not_supported(what, "Use the same type for both columns."));
         }
@@ -382,7 +382,7 @@ fn check_types(
 }
 
 /// Returns whether PostgreSQL has an operator to compare values of two types.
-fn is_comparable(catalog: &Catalog, from: DataType, to: DataType) -> bool {
+fn is_comparable(catalog: &Catalog, from: &DataType, to: &DataType) -> bool {
     let columns = [("a".to_owned(), from.into()), ("b".to_owned(), to.into())];
     relation_assembly::expression(catalog, "a = b", &columns, None).is_ok()
 }

@@ -79,7 +79,7 @@ impl Ddl<'_> {
             let found = catalog.type_named(one, &self.path)?;
             self.notices.push(
                 err!(SUCCESSFUL_COMPLETION: "type reference {}.{column}%TYPE converted to {}",
-                    named.display_name(), catalog.shown_type_of(SqlType::from(found.base), &self.path)),
+                    named.display_name(), catalog.shown_type_of(&SqlType::from(found.base), &self.path)),
             );
         }
         Ok(())
@@ -219,14 +219,14 @@ impl Ddl<'_> {
                 more.push(ParameterExtension::Out(at as u32, name, type_oid));
                 continue;
             }
-            check_taken(sql_type, statement.language)?;
+            check_taken(&sql_type, statement.language)?;
             match parameter.mode {
                 ParameterMode::InOut => {
                     more.push(ParameterExtension::InOut(parameters.len() as u32))
                 }
                 ParameterMode::Variadic => {
-                    let base = sql_type.base;
-                    let array = [DataType::AnyArray, DataType::CompatibleArray].contains(&base);
+                    let base = &sql_type.base;
+                    let array = [DataType::AnyArray, DataType::CompatibleArray].contains(base);
                     if base.element().is_none() && !array {
                         bail!(INVALID_FUNCTION_DEFINITION: "VARIADIC parameter must be an array");
                     }
@@ -241,7 +241,7 @@ impl Ddl<'_> {
                         TableClause::Parameter,
                         &default.expr,
                         &[],
-                        target,
+                        target.clone(),
                         names,
                     )?;
                     Some(stored_text(names, &default.text, &[], target)?)
@@ -279,7 +279,7 @@ impl Ddl<'_> {
             if statement.language == Language::PlPgSql && sql_type.base == DataType::Unknown {
                 bail!(FEATURE_NOT_SUPPORTED: "PL/pgSQL functions cannot return type unknown");
             }
-            check_given(sql_type, &inputs, statement.language)?;
+            check_given(&sql_type, &inputs, statement.language)?;
             Ok::<u32, Error>(sql_type.oid())
         };
         let outs: Vec<u32> = more
@@ -291,7 +291,7 @@ impl Ddl<'_> {
             })
             .collect();
         for oid in &outs {
-            check_given(catalog.stored_type(*oid, -1)?, &inputs, statement.language)?;
+            check_given(&catalog.stored_type(*oid, -1)?, &inputs, statement.language)?;
         }
         let required = match outs.as_slice() {
             [] => None,
@@ -548,7 +548,7 @@ fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> E
 }
 
 /// Checks that a type can be the type of a parameter.
-fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
+fn check_taken(sql_type: &SqlType, language: Language) -> Result<()> {
     let is_procedural = language == Language::PlPgSql;
     match sql_type.base {
         DataType::Record if is_procedural => Ok(()),
@@ -565,23 +565,23 @@ fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
 }
 
 /// Checks that a type can be the result of a function with these parameters.
-fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Result<()> {
-    let base = sql_type.base;
-    if base == DataType::CString {
+fn check_given(sql_type: &SqlType, inputs: &[SqlType], language: Language) -> Result<()> {
+    let base = &sql_type.base;
+    if *base == DataType::CString {
         let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
         bail!(INVALID_FUNCTION_DEFINITION: "{whose} functions cannot return type {}", base.sql_name());
     }
-    if base == DataType::Unknown {
+    if *base == DataType::Unknown {
         bail!(INVALID_FUNCTION_DEFINITION: "SQL functions cannot return type {}", base.sql_name());
     }
     if !base.is_polymorphic() {
         return Ok(());
     }
-    let compatible = |base: DataType| {
+    let compatible = |base: &DataType| {
         use DataType::{Compatible, CompatibleArray, CompatibleNonArray};
         matches!(base, Compatible | CompatibleArray | CompatibleNonArray)
     };
-    let mut known = inputs.iter().map(|one| one.base).filter(|one| one.is_polymorphic());
+    let mut known = inputs.iter().map(|one| &one.base).filter(|one| one.is_polymorphic());
     if known.any(|one| compatible(one) == compatible(base)) {
         return Ok(());
     }

@@ -79,7 +79,7 @@ pub(super) fn check<'w>(
             TableClause::Generation,
             expression,
             &types,
-            Some(target),
+            Some(target.clone()),
             names,
         );
         // Positions in the text of the expression are not positions in the statement.
@@ -118,8 +118,8 @@ fn mistyped(
     let from =
         binder::bind_table_expression(TableClause::Generation, expression, columns, None, names);
     let (Ok(from), Ok(to)) = (from, names.catalog.column_type(column)) else { return error };
-    let shown = |sql_type| names.catalog.shown_type_of(sql_type, names.path);
-    let (from, to) = (shown(from.data_type().into()), shown(to));
+    let shown = |sql_type: &SqlType| names.catalog.shown_type_of(sql_type, names.path);
+    let (from, to) = (shown(&from.data_type().into()), shown(&to));
     let message = format!(
         "column \"{}\" is of type {to} but default expression is of type {from}",
         column.name

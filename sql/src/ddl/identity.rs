@@ -75,7 +75,7 @@ impl Ddl<'_> {
             row.push(match filling {
                 ColumnFill::Default(default) => default.eval_row(&[], &eval)?,
                 ColumnFill::Sequence(sequence) => {
-                    whole_number(engine.sequences.next(sequence)?, data_type)?
+                    whole_number(engine.sequences.next(sequence)?, &data_type)?
                 }
                 ColumnFill::Generated => Datum::Null,
             });
@@ -96,7 +96,7 @@ impl Ddl<'_> {
             bail!(OBJECT_NOT_IN_PREREQUISITE_STATE:
                 "column \"{}\" of relation \"{}\" {what}", column.value, table.name)
         };
-        check_identity_type(known.sql_type)?;
+        check_identity_type(&known.sql_type)?;
         if !record.columns[position].not_null {
             return refused("must be declared NOT NULL before identity can be added");
         }
@@ -106,7 +106,7 @@ impl Ddl<'_> {
         if record.columns[position].default.is_some() {
             return refused("already has a default value");
         }
-        let of = (&identity.options, known.sql_type.base, true);
+        let of = (&identity.options, known.sql_type.base.clone(), true);
         self.create_own_sequence(record, position, of)?;
         record.columns[position].identity = Some(kind_of(identity.kind));
         Ok(())
@@ -140,11 +140,12 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         position: usize,
-        to: SqlType,
+        to: &SqlType,
     ) -> Result<()> {
         check_identity_type(to)?;
         let Some(sequence) = self.own_sequence(table, position) else { return Ok(()) };
-        let data_type = TypeName { sql_type: to, named: None, collation: None, position: 1 };
+        let data_type =
+            TypeName { sql_type: to.clone(), named: None, collation: None, position: 1 };
         let options = SequenceOptions { data_type: Some(data_type), ..SequenceOptions::default() };
         self.change_sequence(&sequence, &options)
     }
@@ -183,8 +184,8 @@ impl Ddl<'_> {
 }
 
 /// Checks that a type is allowed for an identity column.
-pub(super) fn check_identity_type(sql_type: SqlType) -> Result<()> {
-    if sql_type.domain.is_none() && Sequence::range_of(sql_type.base).is_ok() {
+pub(super) fn check_identity_type(sql_type: &SqlType) -> Result<()> {
+    if sql_type.domain.is_none() && Sequence::range_of(&sql_type.base).is_ok() {
         return Ok(());
     }
     bail!(INVALID_PARAMETER_VALUE: "identity column type must be smallint, integer, or bigint")
@@ -198,7 +199,7 @@ fn kind_of(kind: IdentityKind) -> IdentityRecord {
 }
 
 /// Returns a value of a sequence as a value of the column's type.
-fn whole_number(value: i64, data_type: DataType) -> Result<Datum> {
+fn whole_number(value: i64, data_type: &DataType) -> Result<Datum> {
     let narrow = match data_type {
         DataType::Int2 => i16::try_from(value).ok().map(Datum::Int2),
         DataType::Int4 => i32::try_from(value).ok().map(Datum::Int4),

@@ -137,11 +137,11 @@ pub(super) fn set_column_attribute(
     record: &mut TableRecord,
     (position, attribute): (usize, &ColumnAttribute),
 ) -> Result<()> {
-    let sql_type = table.columns[position].sql_type;
+    let sql_type = &table.columns[position].sql_type;
     let is_fixed = sql_type.base.length() != -1;
     let refused = |what: &str| {
         err!(FEATURE_NOT_SUPPORTED: "column data type {} {what}", sql_type.base.sql_name();
-            with_type_mention sql_type.base)
+            with_type_mention sql_type.base.clone())
     };
     let retained = &mut record.columns[position].retained;
     match attribute {

@@ -112,7 +112,7 @@ pub(super) fn key_records(
             let what = if constraint.is_primary() { "primary key" } else { "unique" };
             bail!(DUPLICATE_COLUMN: "column \"{}\" appears twice in {what} constraint", ident.value; at constraint.position);
         }
-        types::keycode::check_type(catalog.column_type(&columns[column as usize])?.base)
+        types::keycode::check_type(&catalog.column_type(&columns[column as usize])?.base)
             .map_err(|error| Error::from(error).at(ident.position))?;
         let descending = written.order == SortOrder::Descending;
         records.push(KeyRecord {

@@ -32,7 +32,7 @@ impl Ddl<'_> {
             let columns = match self.find(catalog, &like.table) {
                 Some(CatalogRelation::View(view)) => {
                     let columns = view.columns.iter();
-                    columns.map(|c| definition(&like, &c.name, c.sql_type)).collect()
+                    columns.map(|c| definition(&like, &c.name, &c.sql_type)).collect()
                 }
                 Some(CatalogRelation::Table(source)) => {
                     let record = self.record_of(catalog, source)?;
@@ -150,7 +150,7 @@ impl LikeSource<'_> {
     fn column(&self, position: usize) -> Result<ColumnDefinition> {
         let (column, record) = (&self.table.columns[position], &self.record.columns[position]);
         let including = self.like.including;
-        let mut definition = definition(self.like, &column.name, column.sql_type);
+        let mut definition = definition(self.like, &column.name, &column.sql_type);
         definition.name.family = self.family(position);
         definition.not_null = column.not_null;
         let place = self.like.table.position();
@@ -335,10 +335,13 @@ impl LikeSource<'_> {
     }
 }
 
-fn definition(like: &LikeTable, name: &str, sql_type: types::SqlType) -> ColumnDefinition {
+fn definition(like: &LikeTable, name: &str, sql_type: &types::SqlType) -> ColumnDefinition {
     let position = like.table.position();
     let name = ColumnName { family: None, name: Ident { value: name.to_owned(), position } };
-    ColumnDefinition::new(name, TypeName { sql_type, named: None, collation: None, position })
+    ColumnDefinition::new(
+        name,
+        TypeName { sql_type: sql_type.clone(), named: None, collation: None, position },
+    )
 }
 
 fn direction(descending: bool, nulls_first: bool) -> (SortOrder, Option<NullsOrder>) {

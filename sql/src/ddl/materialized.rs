@@ -40,7 +40,7 @@ impl Ddl<'_> {
         let columns = created.visible_columns().map(|column| &created.columns[column]);
         let column = |column: &crate::catalog::table::Column| ViewColumn {
             name: column.name.clone(),
-            sql_type: column.sql_type,
+            sql_type: column.sql_type.clone(),
             default: None,
             unknown: Default::default(),
         };

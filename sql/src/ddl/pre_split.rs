@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::storage_options::{SplitAlgorithm, StorageSettings};
 
 /// A key column for pre-splitting.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SplitKey {
     /// Its type.
     pub sql_type: SqlType,
@@ -59,7 +59,7 @@ pub fn split_points(
         }
         Some((algorithm, regions)) => {
             let Some(first) = key.first() else { return Ok(Vec::new()) };
-            let points = values(algorithm, regions, first.sql_type.base)?;
+            let points = values(algorithm, regions, &first.sql_type.base)?;
             points.iter().map(|value| encode(&[(value, first)])).collect::<Result<Vec<_>>>()?
         }
     };
@@ -109,7 +109,7 @@ pub fn point(
             TableClause::SplitValue,
             value,
             &[],
-            Some(key.sql_type),
+            Some(key.sql_type.clone()),
             names,
         )?;
         let datum = bound.eval_row(&[], eval)?;
@@ -126,14 +126,14 @@ pub fn point(
 fn encode(values: &[(&Datum, &SplitKey)]) -> Result<Vec<u8>> {
     let mut point = Vec::new();
     for (datum, key) in values {
-        let data_type = key.sql_type.base;
+        let data_type = &key.sql_type.base;
         types::keycode::encode(datum, data_type, key.descending, key.nulls_first, &mut point)?;
     }
     Ok(point)
 }
 
 /// Returns the smallest values of all regions except the first.
-fn values(algorithm: SplitAlgorithm, regions: u32, data_type: DataType) -> Result<Vec<Datum>> {
+fn values(algorithm: SplitAlgorithm, regions: u32, data_type: &DataType) -> Result<Vec<Datum>> {
     let cuts = |count: u128| {
         let share = count / u128::from(regions);
         (1..u128::from(regions)).map(move |region| region * share)
@@ -165,7 +165,7 @@ fn values(algorithm: SplitAlgorithm, regions: u32, data_type: DataType) -> Resul
     })
 }
 
-fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: DataType) -> Error {
+fn unsuited(algorithm: SplitAlgorithm, digits: bool, data_type: &DataType) -> Error {
     let name = match algorithm {
         SplitAlgorithm::Hex => "hex",
         SplitAlgorithm::Decimal => "decimal",
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
 
-    fn key(base: DataType, descending: bool) -> SplitKey {
+    fn key(base: &DataType, descending: bool) -> SplitKey {
         SplitKey { sql_type: base.into(), descending, nulls_first: false, nullable: false }
     }
 
@@ -204,10 +204,10 @@ mod tests {
 
     /// The first values of the regions, decoded.
     fn starts(algorithm: SplitAlgorithm, regions: u32, key: SplitKey) -> Vec<Datum> {
-        let points = points(algorithm, regions, key);
+        let points = points(algorithm, regions, key.clone());
         assert!(points.is_sorted_by(|a, b| a < b));
         assert_eq!(points.len() as u32, regions - 1);
-        let base = key.sql_type.base;
+        let base = &key.sql_type.base;
         let decode = |point: &Vec<u8>| {
             let (datum, taken) =
                 types::keycode::decode(point, base, key.descending, false).unwrap();
@@ -221,11 +221,11 @@ mod tests {
     /// division.
     #[test]
     fn digit_split_points_match_hbase() {
-        let hex = |regions| starts(SplitAlgorithm::Hex, regions, key(DataType::Text, false));
+        let hex = |regions| starts(SplitAlgorithm::Hex, regions, key(&DataType::Text, false));
         assert_eq!(hex(4), ["40000000", "80000000", "c0000000"].map(Datum::text));
         assert_eq!(hex(3), ["55555555", "aaaaaaaa"].map(Datum::text));
         let decimal =
-            |regions| starts(SplitAlgorithm::Decimal, regions, key(DataType::Varchar, false));
+            |regions| starts(SplitAlgorithm::Decimal, regions, key(&DataType::Varchar, false));
         assert_eq!(decimal(5), ["20000000", "40000000", "60000000", "80000000"].map(Datum::text));
         assert_eq!(decimal(3), ["33333333", "66666666"].map(Datum::text));
     }
@@ -234,35 +234,36 @@ mod tests {
     fn uniform_split_points_are_evenly_spaced() {
         let uniform = |base| starts(SplitAlgorithm::Uniform, 4, key(base, false));
         let bytes = |first: u8| Datum::Bytea([first, 0, 0, 0, 0, 0, 0, 0][..].into());
-        assert_eq!(uniform(DataType::Bytea), [0x40, 0x80, 0xC0].map(bytes));
-        assert_eq!(uniform(DataType::Int2), [-16_384, 0, 16_384].map(Datum::Int2));
-        assert_eq!(uniform(DataType::Int4), [-1 << 30, 0, 1 << 30].map(Datum::Int4));
-        assert_eq!(uniform(DataType::Int8), [-1 << 62, 0, 1 << 62].map(Datum::Int8));
+        assert_eq!(uniform(&DataType::Bytea), [0x40, 0x80, 0xC0].map(bytes));
+        assert_eq!(uniform(&DataType::Int2), [-16_384, 0, 16_384].map(Datum::Int2));
+        assert_eq!(uniform(&DataType::Int4), [-1 << 30, 0, 1 << 30].map(Datum::Int4));
+        assert_eq!(uniform(&DataType::Int8), [-1 << 62, 0, 1 << 62].map(Datum::Int8));
         let uuid = |first: u8| {
             let mut uuid = [0; 16];
             uuid[0] = first;
             Datum::Uuid(uuid)
         };
-        assert_eq!(uniform(DataType::Uuid), [0x40, 0x80, 0xC0].map(uuid));
+        assert_eq!(uniform(&DataType::Uuid), [0x40, 0x80, 0xC0].map(uuid));
     }
 
     #[test]
     fn descending_key_has_descending_split_points() {
-        let down = starts(SplitAlgorithm::Uniform, 4, key(DataType::Int4, true));
+        let down = starts(SplitAlgorithm::Uniform, 4, key(&DataType::Int4, true));
         assert_eq!(down, [1 << 30, 0, -1 << 30].map(Datum::Int4));
     }
 
     #[test]
     fn unsplittable_key_types_are_rejected() {
-        let refusal = |algorithm, base| values(algorithm, 2, base).map_err(|error| error.sqlstate);
+        let refusal =
+            |algorithm, base: &DataType| values(algorithm, 2, base).map_err(|error| error.sqlstate);
         for base in [DataType::Float8, DataType::Numeric, DataType::Date, DataType::Timestamptz] {
-            assert_eq!(refusal(SplitAlgorithm::Uniform, base).unwrap_err(), "22023");
+            assert_eq!(refusal(SplitAlgorithm::Uniform, &base).unwrap_err(), "22023");
         }
         for algorithm in [SplitAlgorithm::Hex, SplitAlgorithm::Decimal] {
-            assert_eq!(refusal(algorithm, DataType::Bytea).unwrap_err(), "22023");
-            assert_eq!(refusal(algorithm, DataType::Int8).unwrap_err(), "22023");
-            assert!(refusal(algorithm, DataType::Char).is_ok());
+            assert_eq!(refusal(algorithm, &DataType::Bytea).unwrap_err(), "22023");
+            assert_eq!(refusal(algorithm, &DataType::Int8).unwrap_err(), "22023");
+            assert!(refusal(algorithm, &DataType::Char).is_ok());
         }
-        assert_eq!(refusal(SplitAlgorithm::Uniform, DataType::Text).unwrap_err(), "22023");
+        assert_eq!(refusal(SplitAlgorithm::Uniform, &DataType::Text).unwrap_err(), "22023");
     }
 }

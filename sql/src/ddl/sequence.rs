@@ -27,7 +27,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         self.check_type(&catalog, &statement.options)?;
-        let mut sequence = new_sequence(&name, &statement.options, DataType::Int8)?;
+        let mut sequence = new_sequence(&name, &statement.options, &DataType::Int8)?;
         if let Some(Some(owner)) = &statement.options.owned_by {
             sequence.owned_by = Some(self.owner_of(&catalog, &schema, owner)?);
         }
@@ -112,9 +112,9 @@ impl Ddl<'_> {
             }
             let none = SequenceOptions::default();
             let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);
-            let data_type = column.type_name.sql_type.base;
+            let data_type = &column.type_name.sql_type.base;
             let is_identity = column.identity.is_some();
-            self.create_own_sequence(record, position, (options, data_type, is_identity))?;
+            self.create_own_sequence(record, position, (options, data_type.clone(), is_identity))?;
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Ddl<'_> {
         position: usize,
         (options, data_type, is_identity): (&SequenceOptions, DataType, bool),
     ) -> Result<u32> {
-        if is_identity && Sequence::range_of(data_type).is_err() {
+        if is_identity && Sequence::range_of(&data_type).is_err() {
             bail!(INVALID_PARAMETER_VALUE: "identity column type must be smallint, integer, or bigint");
         }
         let catalog = self.changes.catalog(self.engine);
@@ -154,7 +154,7 @@ impl Ddl<'_> {
                 ObjectName::new(&record.schema, &numbered)
             }
         };
-        let mut sequence = new_sequence(&sequence_name, options, data_type)?;
+        let mut sequence = new_sequence(&sequence_name, options, &data_type)?;
         sequence.owned_by = Some((record.oid, position as u32));
         let oid = self.add_sequence(sequence)?;
         let named = sequence_name.to_string().replace('\'', "''");
@@ -181,7 +181,7 @@ pub(super) fn bound_default(
     default: &ast::SourceExpr,
     (column, sql_type): (&str, SqlType),
 ) -> Result<(String, Expr)> {
-    let target = Some(sql_type);
+    let target = Some(sql_type.clone());
     let bound =
         binder::bind_table_expression(TableClause::Default, &default.expr, &[], target, names);
     let bound = bound.map_err(|error| match error.message.strip_prefix("column is of type") {
@@ -191,7 +191,7 @@ pub(super) fn bound_default(
         }
         None => error,
     })?;
-    Ok((stored_default(names, default, sql_type)?, bound))
+    Ok((stored_default(names, default, &sql_type)?, bound))
 }
 
 /// Returns the text of a default for the catalog: names of sequences are qualified.
@@ -202,10 +202,10 @@ pub(super) fn bound_default(
 pub(super) fn stored_default(
     names: NameContext<'_>,
     default: &ast::SourceExpr,
-    sql_type: SqlType,
+    sql_type: &SqlType,
 ) -> Result<String> {
     let NameContext { catalog, path, .. } = names;
-    let mut text = stored_text(names, &default.text, &[], Some(sql_type))?;
+    let mut text = stored_text(names, &default.text, &[], Some(sql_type.clone()))?;
     let mut named: Vec<String> = Vec::new();
     // Errors are reported when it is bound for its column.
     let Ok(bound) =
@@ -269,9 +269,10 @@ impl Ddl<'_> {
 pub(super) fn new_sequence(
     name: &ObjectName,
     options: &SequenceOptions,
-    data_type: DataType,
+    data_type: &DataType,
 ) -> Result<Sequence> {
-    let data_type = options.data_type.as_ref().map_or(data_type, |written| written.sql_type.base);
+    let written = options.data_type.as_ref().map(|written| &written.sql_type.base);
+    let data_type = written.unwrap_or(data_type);
     Sequence::range_of(data_type)?;
     let blank = Sequence {
         oid: 0,
@@ -307,9 +308,10 @@ pub(super) fn new_sequence(
 fn changed(old: &Sequence, options: &SequenceOptions) -> Result<Sequence> {
     let invalid = |message: String| err!(INVALID_PARAMETER_VALUE: message);
     let old_type = DataType::from_oid(old.type_oid).unwrap_or(DataType::Int8);
-    let old_range = Sequence::range_of(old_type)?;
-    let data_type = options.data_type.as_ref().map_or(old_type, |written| written.sql_type.base);
-    let range = Sequence::range_of(data_type)?;
+    let old_range = Sequence::range_of(&old_type)?;
+    let data_type =
+        options.data_type.as_ref().map_or(old_type, |written| written.sql_type.base.clone());
+    let range = Sequence::range_of(&data_type)?;
     let mut new = Sequence { type_oid: data_type.oid(), ..old.clone() };
     if let Some(increment) = options.increment {
         if increment == 0 {

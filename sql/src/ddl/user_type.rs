@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use store::transaction::TableLockMode;
 use types::SqlType;
+use types::datatype::composite::CompositeType;
 
 use crate::binder::{
     self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
@@ -106,17 +107,20 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         let rows = |catalog: &Catalog| match catalog.user_type(relation).map(AsRef::as_ref) {
-            Some(UserType::Composite(composite)) => Some(composite.definition().clone()),
+            Some(UserType::Composite(composite)) => Some(Arc::clone(&composite.composite_type)),
             _ => None,
         };
         let (Some(was), Some(is)) = (rows(before), rows(&catalog)) else { return Ok(()) };
-        if (&was.schema, &was.name) != (&is.schema, &is.name) {
-            let full = ObjectName::new(&is.schema, &is.name).to_string();
+        let name = |one: &CompositeType| {
+            ObjectName::new(&one.identity().schema, &one.identity().name).to_string()
+        };
+        if name(&was) != name(&is) {
+            let full = name(&is);
             let change =
                 &mut TypeRenaming { catalog: Arc::new(before.clone()), number: relation, full };
             return self.put_together(before, relation, change);
         }
-        match was.attributes == is.attributes {
+        match was.attributes() == is.attributes() {
             true => Ok(()),
             false => self.put_together(before, relation, &mut UnchangedTexts),
         }
@@ -154,7 +158,7 @@ impl Ddl<'_> {
             match known.as_ref() {
                 UserType::Domain(domain) => {
                     let mut record = domain.record.clone();
-                    change_domain_texts(&mut record, domain.base_type, change)?;
+                    change_domain_texts(&mut record, &domain.base_type, change)?;
                     let domain = relation_assembly::domain(&catalog, record)?;
                     self.store_object(CatalogObject::of_type(UserType::Domain(domain.into())))?;
                 }
@@ -250,7 +254,7 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
         let changed = match catalog.created_type(*number).map(AsRef::as_ref) {
             Some(UserType::Domain(domain)) => {
                 let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
-                let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
+                let sql_type = SqlType { domain: domain.sql_type.domain, ..over.clone() };
                 let domain = Domain { base_type: over, sql_type, ..domain.as_ref().clone() };
                 UserType::Domain(domain.with_array().into())
             }
@@ -365,7 +369,7 @@ fn change_texts(record: &mut TableRecord, change: &mut dyn TextChange) -> Result
 /// Changes the texts of a domain.
 fn change_domain_texts(
     record: &mut DomainRecord,
-    over: SqlType,
+    over: &SqlType,
     change: &mut dyn TextChange,
 ) -> Result<()> {
     let path = SearchPath::default();

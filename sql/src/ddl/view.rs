@@ -136,7 +136,7 @@ impl Ddl<'_> {
             let (column, view) = (&column.value, &view.name);
             err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{view}\" does not exist")
         })?;
-        let of = (view.columns[at].name.as_str(), view.columns[at].sql_type);
+        let of = (view.columns[at].name.as_str(), view.columns[at].sql_type.clone());
         let text = match default {
             None => None,
             Some(default) => {
@@ -226,7 +226,7 @@ fn check_replacement(names: NameContext<'_>, old: &View, columns: &[ViewColumn])
             ));
         }
         if old.sql_type != new.sql_type {
-            let shown = |sql_type: SqlType| {
+            let shown = |sql_type: &SqlType| {
                 let (oid, modifier) = (sql_type.oid(), sql_type.modifier);
                 let shown = names.catalog.shown_type_with(oid, modifier, names.path);
                 shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
@@ -234,8 +234,8 @@ fn check_replacement(names: NameContext<'_>, old: &View, columns: &[ViewColumn])
             let message = format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 old.name,
-                shown(old.sql_type),
-                shown(new.sql_type)
+                shown(&old.sql_type),
+                shown(&new.sql_type)
             );
             return Err(invalid(message));
         }

@@ -21,7 +21,7 @@ impl<'a> SqlWriter<'a> {
             let name = self.entries.get(at).and_then(|entry| entry.name.clone());
             self.used.push(*at);
             let text = format!("{}.*", quote_ident(&name.unwrap_or_default()));
-            return DeparseNode::Word { text, row_type: Some(*sql_type) };
+            return DeparseNode::Word { text, row_type: Some(sql_type.clone()) };
         }
         let last = parts.last().map_or("", |part| part.value.as_str());
         let Some(note) = self.notes.columns.get(&position) else {
@@ -102,7 +102,7 @@ impl<'a> SqlWriter<'a> {
         {
             let node = self.value(&argument.value, None);
             let from = self.type_of(&argument.value);
-            return explicit_conversion(node, from, to.into());
+            return explicit_conversion(node, &from, &to.into());
         }
         let mut arguments = Vec::with_capacity(call.arguments.len());
         let any = any_from(name);
@@ -111,7 +111,7 @@ impl<'a> SqlWriter<'a> {
                 arguments.push((None, self.as_it_is(&argument.value)));
                 continue;
             }
-            let to = wanted.and_then(|wanted| wanted.get(at)).copied();
+            let to = wanted.and_then(|wanted| wanted.get(at)).cloned();
             let to = to.filter(|_| argument.name.is_none());
             let to = match at == 0 && matches!(name, "nextval" | "currval" | "setval") {
                 true => Some(DataType::Reg(RegKind::Class).into()),
@@ -150,20 +150,20 @@ impl<'a> SqlWriter<'a> {
     }
 
     /// Returns a literal as a constant of a type.
-    pub(super) fn literal(&self, text: &str, to: SqlType) -> DeparseNode<'a> {
+    pub(super) fn literal(&self, text: &str, to: &SqlType) -> DeparseNode<'a> {
         let DataType::Reg(kind) = to.base else { return literal(text, to, self.reader.style) };
         let shown = match kind {
             RegKind::Type => {
                 let named = parser::parse_type(text).ok();
                 let catalog = self.reader.catalog;
                 let found = named.and_then(|one| catalog.type_named(&one, self.reader.path).ok());
-                found.map(|sql_type| self.type_name(sql_type))
+                found.map(|sql_type| self.type_name(&sql_type))
             }
             RegKind::Class => self.class_name(text),
             _ => None,
         };
         let value = Some(shown.unwrap_or_else(|| text.to_owned()));
-        DeparseNode::Constant { value, sql_type: to }
+        DeparseNode::Constant { value, sql_type: to.clone() }
     }
 
     /// Returns the name of the relation that a text refers to, qualified as necessary.
@@ -182,14 +182,14 @@ impl<'a> SqlWriter<'a> {
     fn user_call(&mut self, call: &'a FunctionCall, note: &'a CallNote) -> DeparseNode<'a> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for (at, argument) in call.arguments.iter().enumerate() {
-            let to = note.wanted.get(at).copied();
+            let to = note.wanted.get(at).cloned();
             let own = argument.name.as_ref().map(|name| name.value.clone());
             arguments.push((own, self.value(&argument.value, to)));
         }
         let mut variadic = call.variadic;
         if let Some(first) = note.gathered {
             let elements = arguments.split_off(first.min(arguments.len()));
-            let sql_type = note.function.parameters.last().copied();
+            let sql_type = note.function.parameters.last().cloned();
             let sql_type = sql_type.unwrap_or_else(|| DataType::Unknown.into());
             let elements = elements.into_iter().map(|(_, one)| one).collect();
             arguments.push((None, DeparseNode::Array { elements, sql_type }));
@@ -227,7 +227,7 @@ impl<'a> SqlWriter<'a> {
 
         let arguments: Vec<&'a Expr> = call.arguments.iter().map(|one| &one.value).collect();
         let value = |writer: &mut Self, at: usize| {
-            let to = wanted.and_then(|wanted| wanted.get(at)).copied();
+            let to = wanted.and_then(|wanted| wanted.get(at)).cloned();
             Value(writer.value(arguments[at], to))
         };
         let words: &[&'static str] = match (call.name.name.value.as_str(), arguments.len()) {

@@ -6,10 +6,10 @@ use types::{DataType, Datum, SqlType};
 use crate::deparse::node::DeparseNode;
 
 /// Returns a literal as a constant of a type.
-pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> DeparseNode<'a> {
+pub(super) fn literal<'a>(text: &str, to: &SqlType, style: &TextStyle) -> DeparseNode<'a> {
     let below = SqlType { modifier: -1, ..to.base_type() };
     let constant =
-        DeparseNode::Constant { value: Some(canonical(text, to, style)), sql_type: below };
+        DeparseNode::Constant { value: Some(canonical(text, to, style)), sql_type: below.clone() };
     let cut = to.modifier >= 0 && to.base != DataType::Interval;
     let constant = match constant {
         DeparseNode::Constant { value, .. } if to.base == DataType::Interval => {
@@ -18,17 +18,17 @@ pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> Deparse
         constant => constant,
     };
     let operand = match cut {
-        true => cast(constant, below, to.base_type(), false),
+        true => cast(constant, &below, &to.base_type(), false),
         false => constant,
     };
     match to.domain {
         None => operand,
-        Some(_) => cast(operand, to.base_type(), to, true),
+        Some(_) => cast(operand, &to.base_type(), to, true),
     }
 }
 
 /// Returns the text of a literal's value in a session's output format.
-fn canonical(text: &str, to: SqlType, style: &TextStyle) -> String {
+fn canonical(text: &str, to: &SqlType, style: &TextStyle) -> String {
     match to.base {
         DataType::Text
         | DataType::Varchar
@@ -40,12 +40,12 @@ fn canonical(text: &str, to: SqlType, style: &TextStyle) -> String {
         _ => {}
     }
     match parse_as(text, to, &TextStyle::default()) {
-        Ok(value) => shown(&value, to.base, style),
+        Ok(value) => shown(&value, &to.base, style),
         Err(_) => text.to_owned(),
     }
 }
 
-fn shown(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
+fn shown(value: &Datum, data_type: &DataType, style: &TextStyle) -> String {
     let mut bytes = Vec::new();
     write_short(value, data_type, style, &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
@@ -54,10 +54,8 @@ fn shown(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
 /// Returns the constant of a number.
 pub(super) fn number<'a>(text: &str) -> DeparseNode<'a> {
     let sql_type = type_of_number(text).into();
-    DeparseNode::Constant {
-        value: Some(canonical(text, sql_type, &TextStyle::default())),
-        sql_type,
-    }
+    let value = Some(canonical(text, &sql_type, &TextStyle::default()));
+    DeparseNode::Constant { value, sql_type }
 }
 
 /// Returns the type of a number.
@@ -74,19 +72,19 @@ pub(super) fn type_of_number(text: &str) -> DataType {
 /// Returns a value with an implicit cast to another type.
 pub(super) fn implicit_conversion<'a>(
     node: DeparseNode<'a>,
-    from: SqlType,
-    to: SqlType,
+    from: &SqlType,
+    to: &SqlType,
 ) -> DeparseNode<'a> {
-    let vague = |one: DataType| one.is_polymorphic() || one == DataType::Unknown;
-    let to = SqlType { modifier: -1, ..to };
-    let vague = |one: DataType| vague(one) || one == DataType::Record;
-    if vague(to.base)
+    let to = SqlType { modifier: -1, ..to.clone() };
+    let is_vague =
+        to.base.is_polymorphic() || matches!(to.base, DataType::Unknown | DataType::Record);
+    if is_vague
         || from.base == DataType::Unknown
         || (from.base == to.base && from.domain == to.domain)
     {
         return node;
     }
-    cast(node, from, to, true)
+    cast(node, from, &to, true)
 }
 
 /// Returns a value with the length coercion of a column's type.
@@ -95,7 +93,7 @@ pub(super) fn with_length_coercion<'a>(
     to: Option<SqlType>,
 ) -> DeparseNode<'a> {
     match to {
-        Some(to) if to.modifier >= 0 => cast(node, to, to, true),
+        Some(to) if to.modifier >= 0 => cast(node, &to, &to, true),
         _ => node,
     }
 }
@@ -103,8 +101,8 @@ pub(super) fn with_length_coercion<'a>(
 /// Returns a value with an explicit cast.
 pub(super) fn explicit_conversion<'a>(
     node: DeparseNode<'a>,
-    from: SqlType,
-    to: SqlType,
+    from: &SqlType,
+    to: &SqlType,
 ) -> DeparseNode<'a> {
     if from.base == to.base && from.domain == to.domain && from.modifier == to.modifier {
         return node;
@@ -112,19 +110,24 @@ pub(super) fn explicit_conversion<'a>(
     cast(node, from, to, false)
 }
 
-fn cast<'a>(node: DeparseNode<'a>, from: SqlType, to: SqlType, implicit: bool) -> DeparseNode<'a> {
-    let by_function = is_function(from.base, to.base) || to.modifier >= 0;
+fn cast<'a>(
+    node: DeparseNode<'a>,
+    from: &SqlType,
+    to: &SqlType,
+    implicit: bool,
+) -> DeparseNode<'a> {
+    let by_function = is_function(&from.base, &to.base) || to.modifier >= 0;
     // Of several casts the last one is shown.
     DeparseNode::Cast {
         operand: Box::new(node),
-        to,
+        to: to.clone(),
         implicit,
         by_function: by_function && to.domain.is_none(),
     }
 }
 
 /// Returns whether a cast is done by a function, and is not binary-coercible.
-fn is_function(from: DataType, to: DataType) -> bool {
+fn is_function(from: &DataType, to: &DataType) -> bool {
     let number = |one: DataType| {
         matches!(
             one,
@@ -150,19 +153,19 @@ fn is_function(from: DataType, to: DataType) -> bool {
     let text = |one: DataType| matches!(one, DataType::Text | DataType::Varchar);
     let short = |one: DataType| matches!(one, DataType::Char | DataType::Name);
     from != to
-        && (number(from) && number(to)
-            || time(from) && time(to)
-            || from == DataType::Bool && (to == DataType::Int4 || text(to))
-            || from == DataType::Int4 && to == DataType::Bool
-            || short(from) && text(to)
-            || (text(from) || short(from)) && to == DataType::Name)
+        && (number(from.clone()) && number(to.clone())
+            || time(from.clone()) && time(to.clone())
+            || *from == DataType::Bool && (*to == DataType::Int4 || text(to.clone()))
+            || *from == DataType::Int4 && *to == DataType::Bool
+            || short(from.clone()) && text(to.clone())
+            || (text(from.clone()) || short(from.clone())) && *to == DataType::Name)
 }
 
 /// Returns whether PostgreSQL has an operator of this name for exactly these two types.
-pub(super) fn has_mixed_operator(symbol: &str, left: DataType, right: DataType) -> bool {
+pub(super) fn has_mixed_operator(symbol: &str, left: &DataType, right: &DataType) -> bool {
     let compares = matches!(symbol, "=" | "<>" | "<" | "<=" | ">" | ">=");
     let computes = matches!(symbol, "+" | "-" | "*" | "/");
-    let both = |of: &[DataType]| of.contains(&left) && of.contains(&right);
+    let both = |of: &[DataType]| of.contains(left) && of.contains(right);
     use DataType::{Date, Float4, Float8, Int2, Int4, Int8, Name, Text, Timestamp, Timestamptz};
     (compares || computes) && (both(&[Int2, Int4, Int8]) || both(&[Float4, Float8]))
         || compares && (both(&[Date, Timestamp, Timestamptz]) || both(&[Text, Name]))

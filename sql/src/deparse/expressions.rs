@@ -23,7 +23,7 @@ impl<'a> SqlWriter<'a> {
     pub(super) fn write(&mut self, node: &DeparseNode<'a>, implicit: bool) {
         match node {
             DeparseNode::Constant { value, sql_type } => {
-                self.constant(value.as_deref(), *sql_type, TypeLabel::AsNeeded);
+                self.constant(value.as_deref(), sql_type, TypeLabel::AsNeeded);
             }
             DeparseNode::Word { text, .. } => self.push(text),
             DeparseNode::Operator { symbol, operands } => {
@@ -53,7 +53,7 @@ impl<'a> SqlWriter<'a> {
             DeparseNode::Cast { operand, implicit: true, .. } if !implicit => {
                 self.operand(operand, false, node);
             }
-            DeparseNode::Cast { operand, to, .. } => self.write_cast(operand, *to, node),
+            DeparseNode::Cast { operand, to, .. } => self.write_cast(operand, to, node),
             DeparseNode::And(operands) => self.joined(operands, " AND ", node),
             DeparseNode::Or(operands) => self.joined(operands, " OR ", node),
             DeparseNode::Not(operand) => self.grouped(|writer| {
@@ -82,7 +82,7 @@ impl<'a> SqlWriter<'a> {
                 writer.operand(right, true, node);
                 if let (Some(array), true) = (array, right.is_scalar_query()) {
                     // Without the cast, the rows of the query would be compared.
-                    let shown = writer.type_name(*array);
+                    let shown = writer.type_name(array);
                     writer.push(&format!("::{shown}"));
                 }
                 writer.push(")");
@@ -99,7 +99,7 @@ impl<'a> SqlWriter<'a> {
                 self.list(fields, |writer, one| writer.write_top(one, true));
                 self.push(")");
                 if let Some(to) = to {
-                    let shown = self.type_name(*to);
+                    let shown = self.type_name(to);
                     self.push(&format!("::{shown}"));
                 }
             }
@@ -108,7 +108,7 @@ impl<'a> SqlWriter<'a> {
                 self.list(elements, |writer, one| writer.write(one, true));
                 self.push("]");
                 if elements.is_empty() {
-                    let shown = self.type_name(*sql_type);
+                    let shown = self.type_name(sql_type);
                     self.push(&format!("::{shown}"));
                 }
             }
@@ -206,7 +206,7 @@ impl<'a> SqlWriter<'a> {
         self.push("]");
     }
 
-    fn write_cast(&mut self, operand: &DeparseNode<'a>, to: SqlType, node: &DeparseNode<'a>) {
+    fn write_cast(&mut self, operand: &DeparseNode<'a>, to: &SqlType, node: &DeparseNode<'a>) {
         match operand {
             // The cast's modifier also labels the type of a constant.
             DeparseNode::Constant { value, sql_type }
@@ -215,7 +215,7 @@ impl<'a> SqlWriter<'a> {
                     && to.domain.is_none()
                     && value.is_some() =>
             {
-                self.constant(value.as_deref(), *sql_type, TypeLabel::Never);
+                self.constant(value.as_deref(), sql_type, TypeLabel::Never);
             }
             operand => self.grouped(|writer| writer.operand(operand, false, node)),
         }
@@ -224,7 +224,7 @@ impl<'a> SqlWriter<'a> {
     }
 
     /// Writes a constant.
-    pub(super) fn constant(&mut self, value: Option<&str>, sql_type: SqlType, label: TypeLabel) {
+    pub(super) fn constant(&mut self, value: Option<&str>, sql_type: &SqlType, label: TypeLabel) {
         let mut labelled = true;
         match value {
             None => self.push("NULL"),
@@ -242,7 +242,7 @@ impl<'a> SqlWriter<'a> {
                     DataType::Numeric => !bare || sql_type.modifier >= 0,
                     _ => true,
                 };
-                match (sql_type.base, bare) {
+                match (sql_type.base.clone(), bare) {
                     (DataType::Bool, _) => {
                         self.push(if value.starts_with('t') { "true" } else { "false" });
                     }
@@ -320,7 +320,7 @@ impl<'a> SqlWriter<'a> {
         match node {
             // Without the cast, the row of a relation would be expanded to its columns.
             DeparseNode::Word { text, row_type: Some(row_type) } => {
-                let shown = self.type_name(*row_type);
+                let shown = self.type_name(row_type);
                 self.push(&format!("{text}::{shown}"));
             }
             node => self.write(node, implicit),

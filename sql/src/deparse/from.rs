@@ -165,7 +165,7 @@ impl<'a> SqlWriter<'a> {
             writer.name(&name.value);
             let sql_type = writer.reader.catalog.type_named(type_name, writer.reader.path);
             let shown = sql_type
-                .map_or_else(|_| type_name.sql_type.name(), |sql_type| writer.type_name(sql_type));
+                .map_or_else(|_| type_name.sql_type.name(), |sql_type| writer.type_name(&sql_type));
             writer.push(&format!(" {shown}"));
         });
     }

@@ -153,10 +153,11 @@ fn written(
     reader: DeparseContext<'_>,
     layout: Layout,
 ) -> Result<(String, bool)> {
-    let notes = resolve_expression(tree, over.columns, over.target, reader.catalog)?;
+    let notes = resolve_expression(tree, over.columns, over.target.clone(), reader.catalog)?;
     let mut writer = SqlWriter::new(&notes, reader, layout);
     writer.value_word = over.is_domain;
-    let node = convert::with_length_coercion(writer.value(tree, over.target), over.target);
+    let node =
+        convert::with_length_coercion(writer.value(tree, over.target.clone()), over.target.clone());
     writer.write(&node, false);
     let is_call = node.is_call();
     Ok((writer.out, is_call))
@@ -294,12 +295,14 @@ impl<'a> SqlWriter<'a> {
     }
 
     /// Returns the name of a type.
-    fn type_name(&self, sql_type: SqlType) -> String {
+    fn type_name(&self, sql_type: &SqlType) -> String {
         let oid = sql_type.oid();
         if sql_type.domain.is_none() && sql_type.modifier < 0 {
-            match sql_type.base {
+            match &sql_type.base {
                 types::DataType::Char => return "bpchar".to_owned(),
-                types::DataType::Array(types::DataType::Char) => return "bpchar[]".to_owned(),
+                types::DataType::Array(of) if **of == types::DataType::Char => {
+                    return "bpchar[]".to_owned();
+                }
                 types::DataType::Bit => return "\"bit\"".to_owned(),
                 _ => {}
             }

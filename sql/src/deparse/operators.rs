@@ -46,7 +46,7 @@ impl<'a> SqlWriter<'a> {
     ) -> (DeparseNode<'a>, DeparseNode<'a>) {
         let own = [self.type_of(left), self.type_of(right)];
         let wanted = self.wanted(symbol, own, place);
-        (self.value(left, wanted[0]), self.value(right, wanted[1]))
+        (self.value(left, wanted[0].clone()), self.value(right, wanted[1].clone()))
     }
 
     /// Returns the argument types of an operator, where the operands need a conversion.
@@ -59,25 +59,23 @@ impl<'a> SqlWriter<'a> {
         let noted = self.notes.operands(position, symbol, nth);
         let noted = noted.or_else(|| self.notes.operands(position, symbol, 0));
         let Some([left, right]) = noted else { return [None, None] };
-        if has_mixed_operator(symbol, own[0].base, own[1].base) {
+        if has_mixed_operator(symbol, &own[0].base, &own[1].base) {
             // For domains, the operator is that of the base types.
             return own.map(|own| Some(own.base_type()));
         }
         // A literal next to a `"char"` is one, too.
-        if own.map(|one| one.base).contains(&DataType::InternalChar)
-            && own.map(|one| one.base).contains(&DataType::Unknown)
-        {
-            return [Some(DataType::InternalChar.into()); 2];
+        let has = |data_type| own.iter().any(|one| one.base == data_type);
+        if has(DataType::InternalChar) && has(DataType::Unknown) {
+            return [(); 2].map(|()| Some(DataType::InternalChar.into()));
         }
-        let wanted = [(own[0], *left), (own[1], *right)];
-        wanted.map(|(own, to)| {
+        [(&own[0], left), (&own[1], right)].map(|(own, to)| {
             // `||` accepts any type next to a text.
             let is_text = matches!(
                 own.base,
                 DataType::Varchar | DataType::Char | DataType::Name | DataType::Unknown
             );
             let is_kept = symbol == "||" && to.base == DataType::Text && !is_text;
-            Some(to).filter(|_| !is_kept)
+            (!is_kept).then(|| to.clone())
         })
     }
 
@@ -106,12 +104,12 @@ impl<'a> SqlWriter<'a> {
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         for pair in left.iter().zip(right) {
             let own = [self.type_of(pair.0), self.type_of(pair.1)];
-            let common = common_type(&own.map(|one| one.base)).map(SqlType::from);
-            let wanted = match has_mixed_operator(symbol, own[0].base, own[1].base) {
+            let common = common_type(&own.clone().map(|one| one.base)).map(SqlType::from);
+            let wanted = match has_mixed_operator(symbol, &own[0].base, &own[1].base) {
                 true => None,
                 false => common,
             };
-            lefts.push(self.value(pair.0, wanted));
+            lefts.push(self.value(pair.0, wanted.clone()));
             rights.push(self.value(pair.1, wanted));
         }
         DeparseNode::CompareRows { symbol: symbol.to_owned(), left: lefts, right: rights }
@@ -164,7 +162,7 @@ impl<'a> SqlWriter<'a> {
         let own = self.type_of(operand);
         let (fixed, varying): (Vec<&'a Expr>, Vec<&'a Expr>) =
             list.iter().partition(|one| is_fixed(one));
-        let types: Vec<DataType> = std::iter::once(own.base)
+        let types: Vec<DataType> = std::iter::once(own.base.clone())
             .chain(fixed.iter().map(|one| self.type_of(one).base))
             .collect();
         let common = common_type(&types).filter(|common| {
@@ -173,28 +171,30 @@ impl<'a> SqlWriter<'a> {
         let mut rest: Vec<&'a Expr> = list.iter().collect();
         if let Some(common) = common {
             let element = match own.base == common {
-                true => SqlType { modifier: -1, ..own },
-                false => common.into(),
+                true => SqlType { modifier: -1, ..own.clone() },
+                false => common.clone().into(),
             };
             let element = element.base_type();
-            let elements = fixed.into_iter().map(|one| self.value(one, Some(element))).collect();
-            let array = common.array().unwrap_or(common).into();
-            let right = DeparseNode::Array { elements, sql_type: array };
+            let elements =
+                fixed.into_iter().map(|one| self.value(one, Some(element.clone()))).collect();
+            let array: SqlType = common.array().unwrap_or(common).into();
+            let right = DeparseNode::Array { elements, sql_type: array.clone() };
             let sides = (self.value(operand, None), right);
-            tests.push(self.of_array(sides, (own, array), (symbol, word)));
+            tests.push(self.of_array(sides, (&own, &array), (symbol, word)));
             rest = varying;
         }
         for one in rest {
             let value = self.type_of(one);
-            let wanted = match has_mixed_operator("=", own.base, value.base) {
+            let wanted = match has_mixed_operator("=", &own.base, &value.base) {
                 true => [None, None],
                 false => {
-                    let to = common_type(&[own.base, value.base]);
+                    let to = common_type(&[own.base.clone(), value.base.clone()]);
                     let to = to.map(|to| if to == DataType::Varchar { DataType::Text } else { to });
-                    [to.map(SqlType::from), to.map(SqlType::from)]
+                    [to.clone().map(SqlType::from), to.map(SqlType::from)]
                 }
             };
-            let operands = vec![self.value(operand, wanted[0]), self.value(one, wanted[1])];
+            let operands =
+                vec![self.value(operand, wanted[0].clone()), self.value(one, wanted[1].clone())];
             tests.push(DeparseNode::Operator { symbol: symbol.to_owned(), operands });
         }
         match (tests.len(), negated) {
@@ -208,18 +208,19 @@ impl<'a> SqlWriter<'a> {
     fn of_array(
         &self,
         (left, right): (DeparseNode<'a>, DeparseNode<'a>),
-        (own, array): (SqlType, SqlType),
+        (own, array): (&SqlType, &SqlType),
         (symbol, word): (&str, &'static str),
     ) -> DeparseNode<'a> {
-        let element = array.base.element().unwrap_or(array.base);
+        let element = array.base.element().unwrap_or(&array.base);
         let (mut left, mut right) = (left, right);
-        let written = SqlType { modifier: -1, ..array };
-        if !has_mixed_operator(symbol, own.base, element) {
-            let common = common_type(&[own.base, element]).unwrap_or(element);
+        let written = SqlType { modifier: -1, ..array.clone() };
+        if !has_mixed_operator(symbol, &own.base, element) {
+            let common = common_type(&[own.base.clone(), element.clone()]);
+            let common = common.unwrap_or_else(|| element.clone());
             let common = if common == DataType::Varchar { DataType::Text } else { common };
-            left = implicit_conversion(left, own, common.into());
+            left = implicit_conversion(left, own, &(&common).into());
             if let Some(of_common) = common.array() {
-                right = implicit_conversion(right, array, of_common.into());
+                right = implicit_conversion(right, array, &of_common.into());
             }
         }
         let symbol = symbol.to_owned();
@@ -246,13 +247,15 @@ impl<'a> SqlWriter<'a> {
             ArraySource::Value(value) => {
                 let (array, right) = match (&**value, own.base.array()) {
                     (Expr::String { value, .. }, array) => {
-                        let array = array.unwrap_or(DataType::Array(&DataType::Text)).into();
-                        (array, self.literal(value, array))
+                        let array = array.unwrap_or(DataType::array_of(&DataType::Text));
+                        let array = SqlType::from(array);
+                        let right = self.literal(value, &array);
+                        (array, right)
                     }
                     (value, _) => (self.type_of(value), self.value(value, None)),
                 };
                 let left = self.value(left, None);
-                self.of_array((left, right), (own, array), (symbol, word))
+                self.of_array((left, right), (&own, &array), (symbol, word))
             }
             ArraySource::Elements(elements) => {
                 let types: Vec<DataType> =
@@ -263,11 +266,11 @@ impl<'a> SqlWriter<'a> {
                 } else {
                     common_type(&types).unwrap_or(DataType::Text)
                 };
-                let array = common.array().unwrap_or(common).into();
+                let array: SqlType = common.array().unwrap_or_else(|| common.clone()).into();
                 let elements = self.values(elements, Some(common.into()));
                 let left = self.value(left, None);
-                let right = DeparseNode::Array { elements, sql_type: array };
-                self.of_array((left, right), (own, array), (symbol, word))
+                let right = DeparseNode::Array { elements, sql_type: array.clone() };
+                self.of_array((left, right), (&own, &array), (symbol, word))
             }
         }
     }
@@ -288,9 +291,9 @@ impl<'a> SqlWriter<'a> {
         for (nth, field) in fields.iter().enumerate() {
             let noted = self.notes.operands(position, symbol, nth);
             let own = self.type_of(field);
-            let wanted = noted.and_then(|noted| noted.first().copied());
+            let wanted = noted.and_then(|noted| noted.first().cloned());
             let mixes = noted.is_some_and(|noted| {
-                matches!(noted, [left, _] if has_mixed_operator(symbol, own.base, left.base))
+                matches!(noted, [left, _] if has_mixed_operator(symbol, &own.base, &left.base))
             });
             written.push(self.value(field, wanted.filter(|_| !mixes)));
         }
@@ -313,7 +316,7 @@ impl<'a> SqlWriter<'a> {
             (LikeKind::SimilarTo, true) => "!~",
         };
         let wanted = self.notes.operands(position, symbol, 0).map(<[SqlType]>::to_vec);
-        let at = |index: usize| wanted.as_ref().and_then(|wanted| wanted.get(index)).copied();
+        let at = |index: usize| wanted.as_ref().and_then(|wanted| wanted.get(index)).cloned();
         let left = self.value(operand, at(0));
         let text = Some(SqlType::from(DataType::Text));
         let function = match (kind, escape) {
@@ -324,7 +327,7 @@ impl<'a> SqlWriter<'a> {
         let right = match function {
             None => self.value(pattern, at(1)),
             Some(name) => {
-                let mut arguments = vec![self.value(pattern, text)];
+                let mut arguments = vec![self.value(pattern, text.clone())];
                 arguments.extend(escape.map(|escape| self.value(escape, text)));
                 self.plain_call(name, arguments)
             }

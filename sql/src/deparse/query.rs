@@ -64,7 +64,7 @@ impl<'a> SqlWriter<'a> {
         let count = Some(DataType::Int8.into());
         if let Some(offset) = &query.offset {
             self.keyword(" OFFSET ", -STEP, STEP, 0);
-            let node = self.value(offset, count);
+            let node = self.value(offset, count.clone());
             self.write(&node, false);
         }
         match &query.limit {

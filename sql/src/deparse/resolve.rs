@@ -27,20 +27,23 @@ impl<'a> SqlWriter<'a> {
     /// Returns an expression, implicitly converted to a type if given.
     pub(super) fn value(&mut self, expr: &'a Expr, wanted: Option<SqlType>) -> DeparseNode<'a> {
         let settled = |position: usize, writer: &Self| {
-            let wanted =
-                wanted.filter(|one| one.base != DataType::Unknown && !one.base.is_polymorphic());
-            let wanted = wanted.map(|one| SqlType { modifier: -1, ..one });
-            wanted.or(writer.notes.literal(position)).unwrap_or_else(|| DataType::Text.into())
+            let is_known =
+                |one: &&SqlType| one.base != DataType::Unknown && !one.base.is_polymorphic();
+            let wanted = wanted.as_ref().filter(is_known);
+            let wanted = wanted.map(|one| SqlType { modifier: -1, ..one.clone() });
+            wanted
+                .or_else(|| writer.notes.literal(position))
+                .unwrap_or_else(|| DataType::Text.into())
         };
         match expr {
-            Expr::String { value, position } => self.literal(value, settled(*position, self)),
+            Expr::String { value, position } => self.literal(value, &settled(*position, self)),
             Expr::Null { position } => {
                 DeparseNode::Constant { value: None, sql_type: settled(*position, self) }
             }
             _ => {
                 let node = self.node(expr);
-                match wanted {
-                    Some(to) => implicit_conversion(node, self.type_of(expr), to),
+                match &wanted {
+                    Some(to) => implicit_conversion(node, &self.type_of(expr), to),
                     None => node,
                 }
             }
@@ -57,7 +60,7 @@ impl<'a> SqlWriter<'a> {
         for expr in list {
             match expr {
                 Expr::WholeRow(name) => nodes.extend(self.columns_of(name)),
-                expr => nodes.push(self.value(expr, wanted)),
+                expr => nodes.push(self.value(expr, wanted.clone())),
             }
         }
         nodes
@@ -79,7 +82,7 @@ impl<'a> SqlWriter<'a> {
             Expr::Number { text, .. } => number(text),
             // Texts of definitions contain no runs.
             Expr::Constants(run) => number(&run.text),
-            Expr::TypedString { value, .. } => self.literal(value, self.type_of(expr)),
+            Expr::TypedString { value, .. } => self.literal(value, &self.type_of(expr)),
             Expr::Parameter { number, .. } => {
                 DeparseNode::Word { text: format!("${number}"), row_type: None }
             }
@@ -94,7 +97,7 @@ impl<'a> SqlWriter<'a> {
                 }
                 let symbol = operator.symbol();
                 let wanted = self.notes.operands(*position, symbol, 0);
-                let wanted = wanted.and_then(|wanted| wanted.first().copied());
+                let wanted = wanted.and_then(|wanted| wanted.first().cloned());
                 let operands = vec![self.value(operand, wanted)];
                 DeparseNode::Operator { symbol: symbol.to_owned(), operands }
             }
@@ -134,7 +137,7 @@ impl<'a> SqlWriter<'a> {
             Expr::ArraySubquery { query, .. } => subquery(SubqueryKind::Array, query),
             Expr::Exists(query) => subquery(SubqueryKind::Exists, query),
             Expr::Subquery(query) => subquery(SubqueryKind::Scalar, query),
-            Expr::Array { elements, .. } => self.array(elements, self.type_of(expr), false),
+            Expr::Array { elements, .. } => self.array(elements, &self.type_of(expr), false),
             Expr::Subscript { operand, subscripts } => self.subscript(operand, subscripts),
             Expr::Field { operand, name } => {
                 if let Some(column) = self.column_of_row(operand, &name.value) {
@@ -154,9 +157,9 @@ impl<'a> SqlWriter<'a> {
                 self.like((*kind, *negated), (operand, pattern, escape.as_deref()), *position)
             }
             Expr::Case { operand, branches, otherwise, .. } => {
-                self.case(operand.as_deref(), branches, otherwise.as_deref(), self.type_of(expr))
+                self.case(operand.as_deref(), branches, otherwise.as_deref(), &self.type_of(expr))
             }
-            Expr::Cast { operand, .. } => self.cast(operand, self.type_of(expr)),
+            Expr::Cast { operand, .. } => self.cast(operand, &self.type_of(expr)),
             Expr::Collate { operand, collation, .. } => {
                 let text = Some(DataType::Text.into());
                 let wanted = text.filter(|_| self.type_of(operand).base == DataType::Unknown);
@@ -186,46 +189,47 @@ impl<'a> SqlWriter<'a> {
         }
     }
 
-    fn cast(&mut self, operand: &'a Expr, to: SqlType) -> DeparseNode<'a> {
+    fn cast(&mut self, operand: &'a Expr, to: &SqlType) -> DeparseNode<'a> {
         // A value of unknown type becomes text.
-        let to = if to.base == DataType::Unknown { DataType::Text.into() } else { to };
+        let text = DataType::Text.into();
+        let to = if to.base == DataType::Unknown { &text } else { to };
         match operand {
             Expr::String { value, .. } => self.literal(value, to),
             Expr::Null { .. } if to.domain.is_none() => {
-                DeparseNode::Constant { value: None, sql_type: to }
+                DeparseNode::Constant { value: None, sql_type: to.clone() }
             }
             Expr::Array { elements, .. } if to.base.element().is_some() => {
-                let array = self.array(elements, SqlType { modifier: -1, ..to }, true);
+                let array = self.array(elements, &SqlType { modifier: -1, ..to.clone() }, true);
                 match to.domain {
-                    Some(_) => explicit_conversion(array, to.base_type(), to),
+                    Some(_) => explicit_conversion(array, &to.base_type(), to),
                     None => array,
                 }
             }
             Expr::Row { fields, .. } if matches!(to.base, DataType::Composite(_)) => {
-                DeparseNode::Row { fields: self.values(fields, None), to: Some(to) }
+                DeparseNode::Row { fields: self.values(fields, None), to: Some(to.clone()) }
             }
             _ => {
                 let node = self.value(operand, None);
-                explicit_conversion(node, self.type_of(operand), to)
+                explicit_conversion(node, &self.type_of(operand), to)
             }
         }
     }
 
-    fn array(&mut self, elements: &'a [Expr], sql_type: SqlType, cast: bool) -> DeparseNode<'a> {
+    fn array(&mut self, elements: &'a [Expr], sql_type: &SqlType, cast: bool) -> DeparseNode<'a> {
         let element = self.reader.catalog.element_of(sql_type);
         let mut nodes = Vec::with_capacity(elements.len());
         for one in elements {
             nodes.push(match one {
                 Expr::Array { elements, .. } => self.array(elements, sql_type, cast),
                 one if cast && element.is_some() => match element {
-                    Some(to) => self.cast(one, to),
+                    Some(ref to) => self.cast(one, to),
                     None => self.value(one, None),
                 },
                 one if self.type_of(one).base.element().is_some() => self.value(one, None),
-                one => self.value(one, element),
+                one => self.value(one, element.clone()),
             });
         }
-        DeparseNode::Array { elements: nodes, sql_type }
+        DeparseNode::Array { elements: nodes, sql_type: sql_type.clone() }
     }
 
     fn subscript(&mut self, operand: &'a Expr, subscripts: &'a [Subscript]) -> DeparseNode<'a> {
@@ -237,10 +241,10 @@ impl<'a> SqlWriter<'a> {
         let mut bounds = Vec::with_capacity(subscripts.len());
         for one in subscripts {
             bounds.push(match one {
-                Subscript::Index(index) => Bounds::Index(self.value(index, wanted)),
+                Subscript::Index(index) => Bounds::Index(self.value(index, wanted.clone())),
                 Subscript::Slice { lower, upper } => {
-                    let lower = lower.as_ref().map(|one| self.value(one, wanted));
-                    Bounds::Slice(lower, upper.as_ref().map(|one| self.value(one, wanted)))
+                    let lower = lower.as_ref().map(|one| self.value(one, wanted.clone()));
+                    Bounds::Slice(lower, upper.as_ref().map(|one| self.value(one, wanted.clone())))
                 }
             });
         }
@@ -252,7 +256,7 @@ impl<'a> SqlWriter<'a> {
         operand: Option<&'a Expr>,
         branches: &'a [(Expr, Expr)],
         otherwise: Option<&'a Expr>,
-        sql_type: SqlType,
+        sql_type: &SqlType,
     ) -> DeparseNode<'a> {
         let mut written = Vec::with_capacity(branches.len());
         for (condition, result) in branches {
@@ -260,13 +264,13 @@ impl<'a> SqlWriter<'a> {
                 Some(operand) => self.sides("=", (operand, condition), (condition.position(), 0)).1,
                 None => self.value(condition, None),
             };
-            written.push((condition, self.value(result, Some(sql_type))));
+            written.push((condition, self.value(result, Some(sql_type.clone()))));
         }
         let otherwise = match otherwise {
-            Some(otherwise) => self.value(otherwise, Some(sql_type)),
+            Some(otherwise) => self.value(otherwise, Some(sql_type.clone())),
             None => DeparseNode::Constant {
                 value: None,
-                sql_type: SqlType { modifier: -1, ..sql_type },
+                sql_type: SqlType { modifier: -1, ..sql_type.clone() },
             },
         };
         let operand = operand.map(|operand| self.boxed(operand));

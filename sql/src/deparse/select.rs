@@ -219,7 +219,7 @@ impl<'a> SqlWriter<'a> {
         match &node {
             // A bare number would refer to an entry.
             DeparseNode::Constant { value, sql_type } => {
-                self.constant(value.as_deref(), *sql_type, TypeLabel::Always);
+                self.constant(value.as_deref(), sql_type, TypeLabel::Always);
             }
             DeparseNode::Word { .. } => self.write(&node, true),
             _ => {
@@ -321,7 +321,7 @@ impl<'a> SqlWriter<'a> {
         if frame.is_between {
             self.push("BETWEEN ");
         }
-        self.bound(&frame.start, wanted);
+        self.bound(&frame.start, wanted.clone());
         if frame.is_between {
             self.push(" AND ");
             self.bound(&frame.end, wanted);

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use ahash::{AHashMap, AHashSet};
 use parking_lot::Mutex;
 use types::aggregate::Aggregate;
+use types::datatype::composite::Fields;
 use types::expr::Expr;
 use types::vector::BATCH_BYTES;
 use types::{Batch, DataType, Datum, Vector};
@@ -76,6 +77,8 @@ struct SubqueryEvaluator {
 #[derive(Default)]
 struct SubqueryCache {
     answers: AHashMap<Vec<u8>, Arc<SubqueryResult>>,
+    /// The fields of records in the keys.
+    fields: Vec<Fields>,
     byte_count: usize,
 }
 
@@ -132,13 +135,13 @@ struct ValueSet {
 }
 
 impl ValueSet {
-    fn form(value: &Datum, data_type: DataType) -> Result<Vec<u8>> {
+    fn form(value: &Datum, data_type: &DataType) -> Result<Vec<u8>> {
         let mut form = Vec::new();
         keycode::encode(value, data_type, false, false, &mut form)?;
         Ok(form)
     }
 
-    fn add(&mut self, value: &Datum, data_type: DataType) -> Result<()> {
+    fn add(&mut self, value: &Datum, data_type: &DataType) -> Result<()> {
         match value.as_i64() {
             _ if value.is_null() => self.has_null = true,
             Some(integer) => {
@@ -152,7 +155,7 @@ impl ValueSet {
     }
 
     /// Returns the value of `value = ANY (values)`.
-    fn any_equals(&self, value: &Datum, data_type: DataType) -> Result<Datum> {
+    fn any_equals(&self, value: &Datum, data_type: &DataType) -> Result<Datum> {
         if self.integers.is_empty() && self.forms.is_empty() && !self.has_null {
             return Ok(Datum::Bool(false));
         }
@@ -181,7 +184,7 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
     };
     let width = node.input_types.len();
     let (outer, inner) = (*a.min(b), a.max(b).checked_sub(width)?);
-    let (left, right) = (*node.input_types.get(outer)?, *node.subquery_types.get(inner)?);
+    let (left, right) = (node.input_types.get(outer)?, node.subquery_types.get(inner)?);
     let alike = left == right || (is_integer(left) && is_integer(right));
     let has_form = |data_type| keycode::check_type(data_type).is_ok();
     (alike && has_form(left) && has_form(right)).then_some((outer, inner))
@@ -265,16 +268,14 @@ impl ApplyOperator {
 }
 
 impl SubqueryEvaluator {
-    fn value_type(&self) -> DataType {
-        match self.node.kind {
-            ApplyKind::Scalar => {
-                self.node.subquery_types.first().copied().unwrap_or(DataType::Unknown)
-            }
+    fn value_type(&self) -> &DataType {
+        match &self.node.kind {
+            ApplyKind::Scalar => self.node.subquery_types.first().unwrap_or(&DataType::Unknown),
             ApplyKind::Array { data_type } => data_type,
             ApplyKind::Exists
             | ApplyKind::Any { .. }
             | ApplyKind::All { .. }
-            | ApplyKind::Rows { .. } => DataType::Bool,
+            | ApplyKind::Rows { .. } => &DataType::Bool,
         }
     }
 
@@ -291,7 +292,7 @@ impl SubqueryEvaluator {
             (SubqueryResult::Set(values), _) => match self.equality {
                 Some((outer, _)) => {
                     let value = batch.columns[outer].datum(row);
-                    values.any_equals(&value, self.node.input_types[outer])
+                    values.any_equals(&value, &self.node.input_types[outer])
                 }
                 None => Ok(Datum::Null),
             },
@@ -343,11 +344,12 @@ impl SubqueryEvaluator {
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         for &(_, column) in &self.node.bindings {
             columns.push(Arc::new(batch.columns[column].take(&[row as u32])));
-            types.push(self.node.input_types[column]);
+            types.push(self.node.input_types[column].clone());
         }
         // Equal values that are not identical, such as 1.0 and 1.00, may give different results.
         if !columns.is_empty() {
-            batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
+            let batch = Batch { columns, row_count: 1 };
+            batchcode::write_batch(&batch, &types, &mut self.memo.lock().fields, &mut key);
         }
         if let Some(answer) = self.memo.lock().answers.get(&key) {
             return Ok(Arc::clone(answer));
@@ -384,7 +386,7 @@ impl SubqueryEvaluator {
     fn run(&self, context: &Arc<Context>) -> Result<SubqueryResult> {
         context.check()?;
         let mut subquery = build(&self.node.subquery, context)?;
-        match self.node.kind {
+        match &self.node.kind {
             ApplyKind::Exists => Ok(SubqueryResult::Value(Datum::Bool(subquery.next()?.is_some()))),
             ApplyKind::Scalar => {
                 let Some(batch) = subquery.next()? else {
@@ -413,7 +415,7 @@ impl SubqueryEvaluator {
     }
 
     /// Collects the values of the only column.
-    fn array(&self, subquery: &mut dyn Operator, data_type: DataType) -> Result<SubqueryResult> {
+    fn array(&self, subquery: &mut dyn Operator, data_type: &DataType) -> Result<SubqueryResult> {
         let mut values = Vec::new();
         let mut bytes = 0;
         while let Some(batch) = subquery.next()? {
@@ -427,7 +429,7 @@ impl SubqueryEvaluator {
                 pace.push(&mut values, value)?;
             }
         }
-        let of_arrays = self.node.subquery_types.first() == Some(&data_type);
+        let of_arrays = self.node.subquery_types.first() == Some(data_type);
         Ok(SubqueryResult::Value(types::function::gathered(
             values,
             of_arrays,
@@ -444,7 +446,7 @@ impl SubqueryEvaluator {
             bytes += values.byte_count();
             memory::check(bytes, self.context.work_mem())?;
             for row in 0..batch.row_count {
-                set.add(&values.datum(row), self.node.subquery_types[column])?;
+                set.add(&values.datum(row), &self.node.subquery_types[column])?;
             }
         }
         Ok(set)

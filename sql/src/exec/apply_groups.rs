@@ -57,7 +57,7 @@ impl DecorrelatedGroups {
             bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
             for row in 0..batch.row_count {
                 let keys = node.keys.iter().zip(&batch.columns).zip(&node.types);
-                let keys = keys.map(|((_, key), &data_type)| (key.datum(row), data_type));
+                let keys = keys.map(|((_, key), data_type)| (key.datum(row), data_type));
                 if let Some(form) = form(keys)? {
                     bytes += form.len() + size_of::<(Vec<u8>, usize, usize)>();
                     groups.places.insert(form, (groups.batches.len(), row));
@@ -85,7 +85,7 @@ impl DecorrelatedGroups {
         });
         let found = found.collect::<Result<Vec<Option<(usize, usize)>>>>()?;
         let mut both = rows;
-        for (at, &data_type) in node.types.iter().enumerate() {
+        for (at, data_type) in node.types.iter().enumerate() {
             let mut column = Vector::new(data_type, found.len());
             for place in &found {
                 match place {
@@ -103,13 +103,13 @@ impl DecorrelatedGroups {
 
 /// Returns the encoding of keys, which is the same for equal values of different types; `None` if
 /// one is NULL, which equals nothing.
-fn form(keys: impl Iterator<Item = (Datum, DataType)>) -> Result<Option<Vec<u8>>> {
+fn form<'t>(keys: impl Iterator<Item = (Datum, &'t DataType)>) -> Result<Option<Vec<u8>>> {
     let mut form = Vec::new();
     for (value, data_type) in keys {
         let (value, data_type) = match (value.as_i64(), data_type) {
             _ if value.is_null() => return Ok(None),
-            (Some(integer), _) => (Datum::Int8(integer), DataType::Int8),
-            (None, DataType::Varchar) => (value, DataType::Text),
+            (Some(integer), _) => (Datum::Int8(integer), &DataType::Int8),
+            (None, DataType::Varchar) => (value, &DataType::Text),
             (None, data_type) => (value, data_type),
         };
         keycode::encode(&value, data_type, false, false, &mut form)?;

@@ -37,7 +37,7 @@ pub(super) fn checked(node: &Node, inner: Box<dyn Operator>) -> Box<dyn Operator
         return inner;
     }
     let types = node.column_types().into_iter();
-    let columns = Some(types.map(|data_type| VectorData::for_type(data_type, 0)).collect());
+    let columns = Some(types.map(|data_type| VectorData::for_type(&data_type, 0)).collect());
     Box::new(CheckedOperator { inner, columns, has_failed: false, has_returned: false })
 }
 

@@ -202,7 +202,7 @@ impl ReferenceCheck {
             KeyChange::Reference(_) => (referencing, &key.columns),
             KeyChange::Removal(_) => (referenced, &key.referenced),
         };
-        columns.iter().map(|column| table.columns[*column as usize].sql_type.base).collect()
+        columns.iter().map(|column| table.columns[*column as usize].sql_type.base.clone()).collect()
     }
 
     /// Returns the error of a new reference without a referenced row, or of a partly NULL one.
@@ -477,7 +477,7 @@ impl Context {
 pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextStyle) -> String {
     let columns = || columns.iter().map(|column| &table.columns[*column as usize]);
     let names: Vec<&str> = columns().map(|column| column.name.as_str()).collect();
-    let types: Vec<_> = columns().map(|column| column.sql_type.base).collect();
+    let types: Vec<_> = columns().map(|column| column.sql_type.base.clone()).collect();
     violation::key_text((&names, &types), values, style)
 }
 

@@ -55,7 +55,7 @@ pub(super) struct SortedDistinct {
 /// Opens the operator and its input.
 pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     let input = build(&node.input, context)?;
-    let types: Vec<DataType> = node.on.iter().map(Expr::data_type).collect();
+    let types: Vec<DataType> = node.on.iter().map(Expr::data_type).cloned().collect();
     let (context, groups) = (Arc::clone(context), Vec::new());
     Ok(match node.sorted {
         true => {

@@ -109,7 +109,7 @@ fn prefix(table: &Table, values: &[Datum]) -> Result<Option<Vec<u8>>> {
             let name = &table.columns[column.column].name;
             bail!(INVALID_PARAMETER_VALUE: "key range of an endpoint has NULL for column \"{name}\"");
         }
-        let data_type = table.layout.columns[column.column].data_type;
+        let data_type = &table.layout.columns[column.column].data_type;
         let order = (column.descending, column.nulls_first);
         types::keycode::encode(value, data_type, order.0, order.1, &mut key)?;
     }

@@ -98,7 +98,7 @@ impl GroupingSetsOperator {
     fn widened(&self, set: &[usize], groups: Batch) -> Batch {
         let row_count = groups.row_count;
         let (keys, aggregates) = groups.columns.split_at(set.len());
-        let same = |value: Datum, data_type: DataType| {
+        let same = |value: Datum, data_type: &DataType| {
             let mut column = Vector::new(data_type, row_count);
             (0..row_count).for_each(|_| column.push(&value));
             Arc::new(column)
@@ -110,7 +110,7 @@ impl GroupingSetsOperator {
             }
         });
         let grouping =
-            |asked: &Vec<usize>| same(Datum::Int4(Sets::grouping(asked, set)), DataType::Int4);
+            |asked: &Vec<usize>| same(Datum::Int4(Sets::grouping(asked, set)), &DataType::Int4);
         let groupings = self.node.groupings.iter().map(grouping);
         let columns = keys.chain(aggregates.iter().cloned()).chain(groupings).collect();
         Batch { columns, row_count }

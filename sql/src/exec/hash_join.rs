@@ -193,7 +193,7 @@ impl HashJoin {
 
 /// Adds rows to the partitions of their keys.
 fn add(to: &mut SpillPartitions, batch: &Batch, keys: &[Expr], context: &Context) -> Result<()> {
-    let types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
+    let types: Vec<DataType> = keys.iter().map(Expr::data_type).cloned().collect();
     let keys = columns_of(keys, batch, &context.eval)?;
     let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
     to.add(batch, &key_hashes(&keys, &types, batch.row_count), context)
@@ -300,7 +300,7 @@ impl JoinHashTable {
 
     fn of(left_keys: Arc<[Expr]>, right_keys: Arc<[Expr]>) -> JoinHashTable {
         debug_assert_eq!(left_keys.len(), right_keys.len(), "keys of both sides");
-        let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).collect();
+        let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).cloned().collect();
         JoinHashTable {
             left_keys,
             right_keys,

@@ -50,7 +50,7 @@ pub(super) struct ColumnRows {
 
 impl ColumnRows {
     pub(super) fn new(types: &[DataType]) -> ColumnRows {
-        let columns = types.iter().map(|&data_type| Vector::new(data_type, 0)).collect();
+        let columns = types.iter().map(|data_type| Vector::new(data_type, 0)).collect();
         ColumnRows { columns, row_count: 0, heap_bytes: 0 }
     }
 
@@ -310,7 +310,7 @@ impl<C: JoinCandidates> BuildSide<C> {
         let rows = [left, unmatched].concat();
         order.sort_by_key(|&position| rows[position as usize]);
         let types: Vec<DataType> =
-            self.left_types.iter().chain(&self.right_types).copied().collect();
+            self.left_types.iter().chain(&self.right_types).cloned().collect();
         let mut all = ColumnRows::new(&types);
         all.add(&batch);
         all.add(&padded);
@@ -460,7 +460,7 @@ impl<C: JoinCandidates> RunningJoin<C> {
 
 /// Returns columns of NULLs.
 fn nulls(types: &[DataType], row_count: usize) -> impl Iterator<Item = Arc<Vector>> {
-    types.iter().map(move |&data_type| {
+    types.iter().map(move |data_type| {
         let mut vector = Vector::new(data_type, row_count);
         (0..row_count).for_each(|_| vector.push_null());
         Arc::new(vector)

@@ -193,7 +193,7 @@ enum ConvertedBound {
     Null,
 }
 
-fn convert(value: &Datum, to: DataType) -> ConvertedBound {
+fn convert(value: &Datum, to: &DataType) -> ConvertedBound {
     let integer = match value {
         Datum::Null => return ConvertedBound::Null,
         Datum::Int2(value) => i64::from(*value),
@@ -217,7 +217,7 @@ fn convert(value: &Datum, to: DataType) -> ConvertedBound {
 }
 
 /// Returns the value in the type `to` of a key column; `None` if no row can have it.
-pub(super) fn as_key(value: &Datum, to: DataType) -> Option<Datum> {
+pub(super) fn as_key(value: &Datum, to: &DataType) -> Option<Datum> {
     match convert(value, to) {
         ConvertedBound::Value(value) => Some(value),
         ConvertedBound::Below | ConvertedBound::Above | ConvertedBound::Null => None,
@@ -227,7 +227,7 @@ pub(super) fn as_key(value: &Datum, to: DataType) -> Option<Datum> {
 fn encode(value: &Datum, condition: &KeyCondition) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let key = condition.key;
-    keycode::encode(value, condition.data_type, key.descending, key.nulls_first, &mut out)?;
+    keycode::encode(value, &condition.data_type, key.descending, key.nulls_first, &mut out)?;
     Ok(out)
 }
 
@@ -246,7 +246,7 @@ fn not_null(condition: &KeyCondition) -> Result<KeySpan> {
 }
 
 fn equal(value: &Datum, condition: &KeyCondition) -> Result<Vec<KeySpan>> {
-    match as_key(value, condition.data_type) {
+    match as_key(value, &condition.data_type) {
         Some(value) => Ok(vec![point(encode(&value, condition)?)]),
         None => Ok(Vec::new()),
     }
@@ -259,7 +259,7 @@ fn compare(
 ) -> Result<Vec<KeySpan>> {
     let present = not_null(condition)?;
     let smaller = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
-    let value = match convert(value, condition.data_type) {
+    let value = match convert(value, &condition.data_type) {
         ConvertedBound::Null => return Ok(Vec::new()),
         ConvertedBound::Below => return Ok(if smaller { Vec::new() } else { vec![present] }),
         ConvertedBound::Above => return Ok(if smaller { vec![present] } else { Vec::new() }),

@@ -133,7 +133,7 @@ impl Operator for LateralJoin {
                     }
                 },
             };
-            let mut output = WidenedRows::new(self.node.subquery_types.iter().copied());
+            let mut output = WidenedRows::new(&*self.node.subquery_types);
             let ended = self.fill(&mut input, &mut output)?;
             let batch = output.into_batch(&input.batch, &[]);
             if !ended {

@@ -70,10 +70,10 @@ impl Limit {
                 values(from - 1).collect()
             }
         };
-        let types: Vec<DataType> = self.node.ties.iter().map(Expr::data_type).collect();
+        let types: Vec<DataType> = self.node.ties.iter().map(Expr::data_type).cloned().collect();
         let same = |row: &usize| {
             let mut pairs = values(*row).zip(&tie).zip(&types);
-            pairs.all(|((value, tie), data_type)| value.compare_typed(tie, *data_type).is_eq())
+            pairs.all(|((value, tie), data_type)| value.compare_typed(tie, data_type).is_eq())
         };
         let count = (from..batch.row_count).take_while(same).count();
         self.tie = Some(tie);

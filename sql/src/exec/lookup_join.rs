@@ -198,7 +198,7 @@ impl RightLookup {
     /// Computes the distinct keys of a batch.
     fn keys(&self, batch: &Batch) -> Result<PathKeys> {
         let expressions: Vec<_> = self.node.bindings.iter().map(|(_, e)| e.clone()).collect();
-        let types: Vec<DataType> = expressions.iter().map(|e| e.data_type()).collect();
+        let types: Vec<DataType> = expressions.iter().map(|e| e.data_type().clone()).collect();
         let columns = columns_of(&expressions, batch, &self.context.eval)?;
         let values: Vec<&Vector> = columns.iter().map(Arc::as_ref).collect();
         let (mut groups, mut known) = (Vec::new(), 0);
@@ -450,7 +450,7 @@ impl OneLeftRow {
         let parts = self.lookup.parts(kind, self.left.clone(), right, self.lookup.key_index());
         let mut pairs = RunningJoin::new(parts, context);
         let types: Vec<DataType> =
-            node.left_types.iter().chain(&node.right_types).copied().collect();
+            node.left_types.iter().chain(&node.right_types).cloned().collect();
         let mut all = ColumnRows::new(&types);
         while let Some(batch) = pairs.next()? {
             all.add(&batch);

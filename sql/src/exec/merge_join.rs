@@ -59,7 +59,7 @@ struct KeyWindow {
 
 impl KeyWindow {
     fn new(types: &[DataType], keys: &[Expr]) -> KeyWindow {
-        let key_types: Vec<DataType> = keys.iter().map(Expr::data_type).collect();
+        let key_types: Vec<DataType> = keys.iter().map(Expr::data_type).cloned().collect();
         let (rows, keys) = (ColumnRows::new(types), ColumnRows::new(&key_types));
         KeyWindow { rows, keys, key_types, dropped: Vec::new() }
     }
@@ -87,7 +87,7 @@ impl KeyWindow {
     /// Returns the encoded key of a row, by which keys are compared.
     fn key(&self, row: usize) -> Result<Vec<u8>> {
         let mut form = Vec::new();
-        for (column, &data_type) in self.keys.columns.iter().zip(&self.key_types) {
+        for (column, data_type) in self.keys.columns.iter().zip(&self.key_types) {
             keycode::encode(&column.datum(row), data_type, false, false, &mut form)?;
         }
         Ok(form)

@@ -121,7 +121,7 @@ impl MergeRuns {
     /// Returns the next rows; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         let mut columns: Vec<Vector> =
-            self.order.types.iter().map(|data_type| Vector::new(*data_type, BATCH_ROWS)).collect();
+            self.order.types.iter().map(|data_type| Vector::new(data_type, BATCH_ROWS)).collect();
         let (mut row_count, mut bytes) = (0, 0);
         while row_count < BATCH_ROWS && bytes < BATCH_BYTES {
             let Some(&first) = self.heap.first() else { break };

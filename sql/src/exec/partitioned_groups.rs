@@ -110,7 +110,8 @@ impl MergePartitions {
 
     /// Merges all groups, with those of `rest`, into the result.
     pub(super) fn finish(&mut self, rest: PartialGroupSet) -> MergedGroups {
-        let types: Vec<DataType> = self.shape.group_by.iter().map(Expr::data_type).collect();
+        let types: Vec<DataType> =
+            self.shape.group_by.iter().map(Expr::data_type).cloned().collect();
         self.push(match rest {
             PartialGroupSet::Whole(groups) => PartitionedGroups::new(&groups, &types),
             PartialGroupSet::Cut(cut) => cut,

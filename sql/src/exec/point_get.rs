@@ -56,7 +56,7 @@ pub(super) fn key_from(
     let layout = &table.layout;
     let mut values: smallvec::SmallVec<[Datum; 4]> = smallvec::SmallVec::new();
     for (part, column) in key.iter().zip(&layout.key) {
-        let data_type = layout.columns[column.column].data_type;
+        let data_type = &layout.columns[column.column].data_type;
         let value = match part {
             Expr::Parameter { index, .. } => as_key(&context.eval.parameters[*index], data_type),
             Expr::Constant { value, .. } => as_key(value, data_type),

@@ -46,7 +46,7 @@ struct BatchSlicer {
 const FIRST_ROWS: usize = 8;
 
 /// Returns whether values of a type may take megabytes.
-fn is_long(data_type: DataType) -> bool {
+fn is_long(data_type: &DataType) -> bool {
     !matches!(
         data_type,
         DataType::Bool

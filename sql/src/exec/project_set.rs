@@ -203,7 +203,7 @@ impl ProjectSetOperator {
     /// Returns empty output columns: those of the functions, then the ordinality.
     fn output(&self) -> WidenedRows {
         let types = self.node.functions.iter().flat_map(|function| &function.columns);
-        let types = types.map(|column| column.sql_type.base);
+        let types = types.map(|column| column.sql_type.base.clone());
         let ordinality = self.node.ordinality.then_some(DataType::Int8);
         WidenedRows::new(types.chain(ordinality))
     }

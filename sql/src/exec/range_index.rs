@@ -64,13 +64,13 @@ impl RangeIndex {
 
 /// Appends the encoding of a value, which is the same for equal values; returns `false` for NULL,
 /// which equals nothing.
-fn push_form(value: &Datum, data_type: DataType, form: &mut Vec<u8>) -> Result<bool> {
+fn push_form(value: &Datum, data_type: &DataType, form: &mut Vec<u8>) -> Result<bool> {
     let (value, data_type) = match (value.as_i64(), data_type) {
         _ if value.is_null() => return Ok(false),
         (Some(integer), data_type) if is_integer(data_type) => {
-            (&Datum::Int8(integer), DataType::Int8)
+            (&Datum::Int8(integer), &DataType::Int8)
         }
-        (_, DataType::Varchar | DataType::Name) => (value, DataType::Text),
+        (_, DataType::Varchar | DataType::Name) => (value, &DataType::Text),
         (_, data_type) => (value, data_type),
     };
     keycode::encode(value, data_type, false, false, form)?;
@@ -80,7 +80,7 @@ fn push_form(value: &Datum, data_type: DataType, form: &mut Vec<u8>) -> Result<b
 /// Appends the encodings of a row's values; returns whether none of them is NULL.
 fn push_forms(columns: &[(Arc<Vector>, DataType)], row: usize, form: &mut Vec<u8>) -> Result<bool> {
     for (column, data_type) in columns {
-        if !push_form(&column.datum(row), *data_type, form)? {
+        if !push_form(&column.datum(row), data_type, form)? {
             return Ok(false);
         }
     }
@@ -95,7 +95,7 @@ fn typed_columns<'e>(
 ) -> Result<Vec<(Arc<Vector>, DataType)>> {
     let expressions: Vec<_> = expressions.cloned().collect();
     let columns = columns_of(&expressions, batch, &context.eval)?;
-    Ok(columns.into_iter().zip(expressions.iter().map(|one| one.data_type())).collect())
+    Ok(columns.into_iter().zip(expressions.iter().map(|one| one.data_type().clone())).collect())
 }
 
 impl JoinCandidates for RangeIndex {

@@ -42,7 +42,7 @@ impl RowOrder {
             let column = match &key.expression {
                 Expr::Column { index, .. } => *index,
                 expression => {
-                    types.push(expression.data_type());
+                    types.push(expression.data_type().clone());
                     computed.push(expression.clone());
                     types.len() - 1
                 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     /// Returns values of a type that are close in its order, with NULLs.
-    fn values(data_type: DataType) -> Vec<Datum> {
+    fn values(data_type: &DataType) -> Vec<Datum> {
         let texts = |texts: &[&str]| texts.iter().map(|text| Datum::text(*text)).collect();
         let floats =
             [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 1.5, -1e300];
@@ -197,7 +197,7 @@ mod tests {
             DataType::Char,
         ];
         for data_type in types {
-            let values = values(data_type);
+            let values = values(&data_type);
             // Each value three times, followed by a varying number.
             let rows: Vec<Vec<Datum>> = (0..values.len() * 3)
                 .map(|i| vec![values[i * 5 % values.len()].clone(), Datum::Int4((i % 4) as i32)])
@@ -208,7 +208,7 @@ mod tests {
             for flags in 0..4 {
                 let (descending, nulls_first) = (flags & 1 == 1, flags & 2 == 2);
                 let key = |index: usize, descending: bool| SortKey {
-                    expression: Expr::Column { index, data_type: types[index] },
+                    expression: Expr::Column { index, data_type: types[index].clone() },
                     descending,
                     nulls_first,
                 };

@@ -306,7 +306,7 @@ impl WrittenFamilies {
         let families = changed.iter().filter_map(|&column| match layout.columns[column].place {
             ColumnPlace::Packed { family, .. } => Some(family),
             // A key that does not preserve its value exactly needs the value in the first family.
-            ColumnPlace::Key(_) => key_loses_form(layout.columns[column].data_type).then_some(0),
+            ColumnPlace::Key(_) => key_loses_form(&layout.columns[column].data_type).then_some(0),
         });
         WrittenFamilies::Families(families.collect())
     }

@@ -67,8 +67,8 @@ pub(super) fn lock_rows(
 
 fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
     let vector = |&column: &usize| match column {
-        TIMESTAMP_COLUMN => Vector::new(types::DataType::Timestamptz, 0),
-        column => Vector::new(node.table.layout.columns[column].data_type, 0),
+        TIMESTAMP_COLUMN => Vector::new(&types::DataType::Timestamptz, 0),
+        column => Vector::new(&node.table.layout.columns[column].data_type, 0),
     };
     read.iter().map(vector).collect()
 }

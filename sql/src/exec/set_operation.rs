@@ -65,7 +65,7 @@ impl HashSetOp {
     }
 
     fn counted_types(&self) -> Arc<[DataType]> {
-        self.types.iter().copied().chain([DataType::Int8]).collect()
+        self.types.iter().cloned().chain([DataType::Int8]).collect()
     }
 
     /// Counts the right side, or writes both sides to partitions.

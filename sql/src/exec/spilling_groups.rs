@@ -73,12 +73,12 @@ impl GroupShape {
     fn state_types(&self) -> Arc<[DataType]> {
         let states = self.aggregates.iter().filter(|aggregate| !aggregate.buffers_rows());
         let states = states.flat_map(Aggregate::partial_types);
-        self.key_types.iter().copied().chain(states).collect()
+        self.key_types.iter().cloned().chain(states).collect()
     }
 
     fn row_types(&self, aggregate: usize) -> Arc<[DataType]> {
         let kept = self.aggregates[aggregate].buffered_types().into_iter().skip(1);
-        self.key_types.iter().copied().chain(kept).collect()
+        self.key_types.iter().cloned().chain(kept).collect()
     }
 }
 
@@ -93,7 +93,7 @@ impl SpillingGroups {
             shape: GroupShape {
                 group_by: group_by.to_vec(),
                 aggregates: aggregates.to_vec(),
-                key_types: group_by.iter().map(Expr::data_type).collect(),
+                key_types: group_by.iter().map(Expr::data_type).cloned().collect(),
             },
             context: Arc::clone(context),
             groups: AdaptiveGroups::new(Groups::new(group_by, aggregates, &context.eval)),
@@ -325,5 +325,5 @@ fn part_of_states(shape: &GroupShape, batch: Batch) -> PartialGroups {
 
 /// Returns empty columns of an aggregate that retains rows.
 fn no_rows(aggregate: &Aggregate) -> Vec<Vector> {
-    aggregate.buffered_types().into_iter().map(|data_type| Vector::new(data_type, 0)).collect()
+    aggregate.buffered_types().into_iter().map(|data_type| Vector::new(&data_type, 0)).collect()
 }

@@ -401,7 +401,7 @@ impl<'a> ReturningCollector<'a> {
     /// Returns an empty collector.
     pub(super) fn new(returning: Option<&'a Returning>) -> ReturningCollector<'a> {
         let expressions = returning.iter().flat_map(|returning| &returning.expressions);
-        let batches = BatchBuffer::new(expressions.map(Expr::data_type).collect());
+        let batches = BatchBuffer::new(expressions.map(Expr::data_type).cloned().collect());
         ReturningCollector { returning, rows: Vec::new(), bytes: 0, batches }
     }
 
@@ -422,7 +422,8 @@ impl<'a> ReturningCollector<'a> {
 
     fn close_batch(&mut self, returning: &Returning, context: &Context) -> Result<()> {
         if !self.rows.is_empty() {
-            let types: Vec<_> = returning.expressions.iter().map(Expr::data_type).collect();
+            let types: Vec<_> =
+                returning.expressions.iter().map(Expr::data_type).cloned().collect();
             let batch = Batch::from_rows(&types, &self.rows);
             self.rows.clear();
             self.bytes = 0;

@@ -76,7 +76,7 @@ fn before(table: &Table, (at, begin): (Timestamp, HistoryBegin), context: &Conte
     let shown = |time: Timestamp| {
         let datum = Datum::Timestamptz(time.0.saturating_sub(EPOCH_MICROSECONDS));
         let mut bytes = Vec::new();
-        text::write_short(&datum, DataType::Timestamptz, &context.eval.style, &mut bytes);
+        text::write_short(&datum, &DataType::Timestamptz, &context.eval.style, &mut bytes);
         String::from_utf8(bytes).unwrap_or_default()
     };
     let message = match begin.defined {

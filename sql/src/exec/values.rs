@@ -46,7 +46,7 @@ impl Operator for Values {
         }
         self.next += rows.len();
         let mut columns: Vec<Vector> =
-            self.node.types.iter().map(|&data_type| Vector::new(data_type, rows.len())).collect();
+            self.node.types.iter().map(|data_type| Vector::new(data_type, rows.len())).collect();
         for row in rows {
             for (column, value) in columns.iter_mut().zip(row) {
                 column.push(&value.eval_row(&[], &self.context.eval)?);

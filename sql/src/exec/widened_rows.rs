@@ -1,5 +1,6 @@
 //! Widened rows: input rows repeated with additional columns, for ProjectSet and lateral joins.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
@@ -25,9 +26,11 @@ pub(super) fn input_row_bytes(input: &Batch, row: usize) -> usize {
 
 impl WidenedRows {
     /// Returns no rows, with additional columns of these types.
-    pub(super) fn new(types: impl IntoIterator<Item = DataType>) -> WidenedRows {
-        let column = |data_type| Vector::new(data_type, BATCH_ROWS);
-        let columns = types.into_iter().map(column).collect();
+    pub(super) fn new(types: impl IntoIterator<Item: Borrow<DataType>>) -> WidenedRows {
+        let columns = types
+            .into_iter()
+            .map(|data_type| Vector::new(data_type.borrow(), BATCH_ROWS))
+            .collect();
         WidenedRows { rows: Vec::new(), columns, input_bytes: 0 }
     }
 

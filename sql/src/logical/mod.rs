@@ -518,7 +518,7 @@ impl ProjectSet {
     pub fn set_types(&self) -> impl Iterator<Item = DataType> {
         let columns = self.functions.iter().flat_map(|function| &function.columns);
         let ordinality = self.ordinality.then_some(DataType::Int8);
-        columns.map(|column| column.sql_type.base).chain(ordinality)
+        columns.map(|column| column.sql_type.base.clone()).chain(ordinality)
     }
 
     /// Returns the argument expressions of all calls.
@@ -537,8 +537,8 @@ impl ApplyKind {
     /// types.
     pub fn added_types(&self, subquery: Vec<DataType>) -> Vec<DataType> {
         match self {
-            ApplyKind::Scalar => vec![subquery.first().copied().unwrap_or(DataType::Unknown)],
-            ApplyKind::Array { data_type } => vec![*data_type],
+            ApplyKind::Scalar => vec![subquery.first().cloned().unwrap_or(DataType::Unknown)],
+            ApplyKind::Array { data_type } => vec![data_type.clone()],
             ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {
                 vec![DataType::Bool]
             }
@@ -787,7 +787,7 @@ impl TableScan {
     pub fn column_type(&self, column: usize) -> DataType {
         match column {
             TIMESTAMP_COLUMN => DataType::Timestamptz,
-            column => self.table.layout.columns[column].data_type,
+            column => self.table.layout.columns[column].data_type.clone(),
         }
     }
 }
@@ -800,7 +800,7 @@ impl Logical {
                 scan.columns.iter().map(|&column| scan.column_type(column)).collect()
             }
             Logical::SystemRows(rows) => {
-                rows.columns.iter().map(|column| column.sql_type.base).collect()
+                rows.columns.iter().map(|column| column.sql_type.base.clone()).collect()
             }
             Logical::Values { types, .. } => types.clone(),
             Logical::Constants(constants) => constants.types.clone(),
@@ -810,7 +810,7 @@ impl Logical {
             | Logical::Distinct { input, .. }
             | Logical::LockRows(LockRows { input, .. }) => input.column_types(),
             Logical::Project { expressions, .. } => {
-                expressions.iter().map(Expr::data_type).collect()
+                expressions.iter().map(Expr::data_type).cloned().collect()
             }
             Logical::Join(join) => {
                 let mut types = join.left.column_types();
@@ -827,7 +827,8 @@ impl Logical {
             Logical::Aggregate { group_by, aggregates, .. } => group_by
                 .iter()
                 .map(Expr::data_type)
-                .chain(aggregates.iter().map(|aggregate| aggregate.data_type))
+                .cloned()
+                .chain(aggregates.iter().map(|aggregate| aggregate.data_type.clone()))
                 .collect(),
             Logical::ProjectSet(sets) => {
                 let mut types = sets.input.column_types();
@@ -838,18 +839,19 @@ impl Logical {
                 .group_by
                 .iter()
                 .map(Expr::data_type)
-                .chain(grouping.aggregates.iter().map(|aggregate| aggregate.data_type))
+                .cloned()
+                .chain(grouping.aggregates.iter().map(|aggregate| aggregate.data_type.clone()))
                 .chain(grouping.grouping_calls.iter().map(|_| DataType::Int4))
                 .collect(),
             Logical::SetOperation(operation) => operation.left.column_types(),
             Logical::Window(window) => {
                 let mut types = window.input.column_types();
-                types.extend(window.functions.iter().map(|function| function.data_type));
+                types.extend(window.functions.iter().map(|function| function.data_type.clone()));
                 types
             }
             Logical::With(with) => with.body.column_types(),
             Logical::CteScan(scan) => {
-                scan.columns.iter().map(|column| column.sql_type.base).collect()
+                scan.columns.iter().map(|column| column.sql_type.base.clone()).collect()
             }
             Logical::RecursiveUnion(union) => union.start.column_types(),
             Logical::Append { inputs } => {

@@ -35,10 +35,10 @@ impl TokenCursor<'_> {
             Some(type_name) => type_name,
             None => self.type_name()?,
         };
-        let base = type_name.sql_type.base;
+        let base = &type_name.sql_type.base;
         use types::DataType::{CString, Record, Unknown};
         let pseudo = [Record, CString, Unknown];
-        let is_pseudo = pseudo.contains(&base.element().unwrap_or(base));
+        let is_pseudo = pseudo.contains(base.element().unwrap_or(base));
         if is_pseudo && type_name.named.is_none() {
             let message =
                 format!("column \"{}\" has pseudo-type {}", name.name.value, base.sql_name());

@@ -66,9 +66,9 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Text => plain(DataType::Text),
         Parsed::Varchar(length)
         | Parsed::CharacterVarying(length)
-        | Parsed::CharVarying(length) => characters(DataType::Varchar, *length, -1, position),
+        | Parsed::CharVarying(length) => characters(&DataType::Varchar, *length, -1, position),
         Parsed::Char(length) | Parsed::Character(length) => {
-            characters(DataType::Char, *length, 5, position)
+            characters(&DataType::Char, *length, 5, position)
         }
         Parsed::Bytea | Parsed::Varbinary(None) => plain(DataType::Bytea),
         Parsed::Varbinary(Some(BinaryLength::IntegerLength { .. } | BinaryLength::Max)) => {
@@ -77,20 +77,20 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         }
         Parsed::Date => plain(DataType::Date),
         Parsed::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            seconds(DataType::Time, *digits, position)
+            seconds(&DataType::Time, *digits, position)
         }
         Parsed::Time(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            seconds(DataType::Timetz, *digits, position)
+            seconds(&DataType::Timetz, *digits, position)
         }
-        Parsed::Bit(length) => bits(DataType::Bit, Some(length.unwrap_or(1)), position),
+        Parsed::Bit(length) => bits(&DataType::Bit, Some(length.unwrap_or(1)), position),
         Parsed::BitVarying(length) | Parsed::VarBit(length) => {
-            bits(DataType::Varbit, *length, position)
+            bits(&DataType::Varbit, *length, position)
         }
         Parsed::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            seconds(DataType::Timestamp, *digits, position)
+            seconds(&DataType::Timestamp, *digits, position)
         }
         Parsed::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            seconds(DataType::Timestamptz, *digits, position)
+            seconds(&DataType::Timestamptz, *digits, position)
         }
         Parsed::Interval { fields, precision } => {
             let words = fields.as_ref().map(|fields| fields.to_string().to_ascii_lowercase());
@@ -191,13 +191,13 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         }
         return Err(foreign_type(spelling, position));
     };
-    let sql_type = modified(base, modifiers, spelling, position)?;
+    let sql_type = modified(&base, modifiers, spelling, position)?;
     Ok(TypeName { sql_type, named: None, collation: None, position })
 }
 
 /// Returns a type with the modifiers in parentheses after its name.
 fn modified(
-    base: DataType,
+    base: &DataType,
     modifiers: &[String],
     spelling: &str,
     position: usize,
@@ -292,13 +292,13 @@ fn numeric(digits: ExactNumberInfo, position: usize) -> Result<SqlType> {
 }
 
 fn characters(
-    base: DataType,
+    base: &DataType,
     length: Option<CharacterLength>,
     unlimited: i32,
     position: usize,
 ) -> Result<SqlType> {
     let length = match length {
-        None => return Ok(SqlType::new(base, unlimited)),
+        None => return Ok(SqlType::new(base.clone(), unlimited)),
         Some(CharacterLength::IntegerLength {
             length,
             unit: None | Some(CharLengthUnits::Characters),
@@ -310,7 +310,7 @@ fn characters(
             return Err(ParseError::syntax("syntax error at or near \"max\"", position));
         }
     };
-    let name = if base == DataType::Char { "char" } else { "varchar" };
+    let name = if *base == DataType::Char { "char" } else { "varchar" };
     if length < 1 {
         return Err(invalid(format!("length for type {name} must be at least 1"), position));
     }
@@ -321,11 +321,11 @@ fn characters(
         ));
     }
     let modifier = i32::try_from(length).expect("at most MAX_CHARACTERS") + 4;
-    Ok(SqlType::new(base, modifier))
+    Ok(SqlType::new(base.clone(), modifier))
 }
 
 /// Returns a bit string type; without a length it is unlimited.
-fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType> {
+fn bits(base: &DataType, length: Option<u64>, position: usize) -> Result<SqlType> {
     /// PostgreSQL's `MaxAttrSize` in bits.
     const BITS_MAX: u64 = 83_886_080;
     let Some(length) = length else { return Ok(SqlType::from(base)) };
@@ -338,17 +338,17 @@ fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType>
         return Err(invalid(message, position));
     }
     let modifier = i32::try_from(length).expect("at most BITS_MAX");
-    Ok(SqlType::new(base, modifier))
+    Ok(SqlType::new(base.clone(), modifier))
 }
 
 /// Returns a type with a precision of seconds; more than 6 digits mean 6, as in PostgreSQL.
-fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlType> {
+fn seconds(base: &DataType, digits: Option<u64>, position: usize) -> Result<SqlType> {
     let Some(digits) = digits else { return Ok(SqlType::from(base)) };
     if i32::try_from(digits).is_err() {
         return Err(invalid(format!("precision {digits} is out of range"), position));
     }
     let modifier = i32::try_from(digits.min(6)).expect("at most 6");
-    Ok(SqlType::new(base, modifier))
+    Ok(SqlType::new(base.clone(), modifier))
 }
 
 /// Returns the interval type with these fields and this precision of seconds.
@@ -357,7 +357,7 @@ pub(super) fn interval(
     digits: Option<u64>,
     position: usize,
 ) -> Result<SqlType> {
-    let digits = digits.map(|digits| seconds(DataType::Interval, Some(digits), position));
+    let digits = digits.map(|digits| seconds(&DataType::Interval, Some(digits), position));
     let digits = digits.transpose()?.map(|of_seconds| of_seconds.modifier);
     Ok(SqlType::new(DataType::Interval, interval_modifier(fields, digits)))
 }

@@ -59,7 +59,7 @@ fn call(
 fn write(expression: &Expr, names: &[String], nested: bool) -> String {
     let wrap = |text: String| if nested { format!("({text})") } else { text };
     match expression {
-        Expr::Constant { value, data_type } => constant(value, *data_type),
+        Expr::Constant { value, data_type } => constant(value, data_type),
         Expr::Column { index, .. } => name(names, *index),
         Expr::Parameter { index, .. } => format!("${}", index + 1),
         Expr::Call { function, arguments, .. } => call(*function, arguments, names, &wrap),
@@ -113,7 +113,7 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
 }
 
 /// Returns a value as an SQL literal.
-pub(crate) fn constant(value: &Datum, data_type: DataType) -> String {
+pub(crate) fn constant(value: &Datum, data_type: &DataType) -> String {
     match value {
         Datum::Null => "NULL".to_owned(),
         Datum::Bool(value) => value.to_string(),
@@ -128,7 +128,7 @@ pub(crate) fn constant(value: &Datum, data_type: DataType) -> String {
     }
 }
 
-fn plain(value: &Datum, data_type: DataType) -> String {
+fn plain(value: &Datum, data_type: &DataType) -> String {
     let mut bytes = Vec::new();
     types::text::write_short(value, data_type, &TextStyle::default(), &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()

@@ -318,11 +318,11 @@ fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
         .key
         .iter()
         .map(|&key| {
-            let data_type = table.layout.columns[key.column].data_type;
+            let data_type = &table.layout.columns[key.column].data_type;
             KeyPart {
                 value: column(key.column, data_type),
                 key,
-                data_type,
+                data_type: data_type.clone(),
                 name: table.columns[key.column].name.clone(),
                 nullable: !table.is_never_null(key.column),
             }
@@ -340,12 +340,12 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
         .key
         .iter()
         .map(|&key| {
-            let data_type = spec.layout.columns[key.column].data_type;
+            let data_type = &spec.layout.columns[key.column].data_type;
             match spec.keys.get(key.column) {
                 Some(value) => KeyPart {
                     value: value.clone(),
                     key,
-                    data_type,
+                    data_type: data_type.clone(),
                     name: spec.key_names.get(key.column).cloned().unwrap_or_default(),
                     nullable: match value {
                         Expr::Column { index, .. } => !table.is_never_null(*index),
@@ -357,7 +357,7 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
                     KeyPart {
                         value: column(base, data_type),
                         key,
-                        data_type,
+                        data_type: data_type.clone(),
                         name: table.columns[base].name.clone(),
                         nullable: !table.is_never_null(base),
                     }
@@ -524,8 +524,12 @@ fn condition(
             }
         }
     }
-    let condition =
-        KeyCondition { terms, data_type: part.data_type, key: part.key, name: part.name.clone() };
+    let condition = KeyCondition {
+        terms,
+        data_type: part.data_type.clone(),
+        key: part.key,
+        name: part.name.clone(),
+    };
     let only_not_null = condition
         .terms
         .iter()

@@ -71,7 +71,7 @@ fn build_step(
     match plan {
         Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted, notes),
         Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
-            types: rows.columns.iter().map(|column| column.sql_type.base).collect(),
+            types: rows.columns.iter().map(|column| column.sql_type.base.clone()).collect(),
             name: rows.name,
             arguments: rows.arguments,
             endpoint: rows.endpoint,
@@ -184,7 +184,7 @@ fn build_step(
             let SetOperation { kind, all, left, right } = operation;
             let types = left.column_types();
             let (left, right) = (build(*left, notes), build(*right, notes));
-            let on = types.iter().enumerate().map(|(i, &t)| Expr::column(i, t)).collect();
+            let on = types.iter().enumerate().map(|(i, t)| Expr::column(i, t)).collect();
             let node = SetOperationNode { kind, all, left, right, types };
             let node = Node::SetOperation(Arc::new(node));
             unordered(match (kind, all) {
@@ -203,7 +203,7 @@ fn build_step(
             ProvidedProperties { node: Node::With(Arc::new(node)), ordered: body.ordered }
         }
         Logical::CteScan(scan) => unordered(Node::CteScan(Arc::new(CteScanNode {
-            types: scan.columns.iter().map(|column| column.sql_type.base).collect(),
+            types: scan.columns.iter().map(|column| column.sql_type.base.clone()).collect(),
             names: scan.columns.into_iter().map(|column| column.name).collect(),
             id: scan.id,
             name: scan.name,
@@ -272,7 +272,7 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: EstimateRecorder<'
 
 fn all_columns(plan: &Logical) -> Vec<Expr> {
     let types = plan.column_types();
-    types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
+    types.iter().enumerate().map(|(index, data_type)| column(index, data_type)).collect()
 }
 
 /// Splits a predicate into volatile and other conjuncts.
@@ -409,7 +409,7 @@ fn build_top_n(
     let (input, keys, expressions) = below_projections(input, keys);
     let sort = |input: Logical, keys: Vec<SortKey>, yielded: &[usize]| {
         let types = input.column_types();
-        let column = |&index: &usize| Expr::column(index, types[index]);
+        let column = |&index: &usize| Expr::column(index, &types[index]);
         let expressions = yielded.iter().map(column).collect();
         let goal = Some(goal.clone());
         let input =
@@ -626,12 +626,12 @@ fn build_extremes(
     }
     let (first, others) = aggregates.split_first()?;
     let mut node = build_extreme(input, first, notes)?;
-    let mut left_types = vec![first.data_type];
+    let mut left_types = vec![first.data_type.clone()];
     for aggregate in others {
         let right = build_extreme(input, aggregate, notes)?;
-        let right_types = vec![aggregate.data_type];
+        let right_types = vec![aggregate.data_type.clone()];
         let mut types = left_types.clone();
-        types.push(aggregate.data_type);
+        types.push(aggregate.data_type.clone());
         let join = LoopJoinNode {
             kind: JoinKind::Inner,
             left: node,

@@ -106,8 +106,8 @@ pub(super) fn substitute(expression: Expr, by: &[Expr]) -> Expr {
 }
 
 /// Returns a column.
-pub(super) fn column(index: usize, data_type: DataType) -> Expr {
-    Expr::Column { index, data_type }
+pub(super) fn column(index: usize, data_type: impl Into<DataType>) -> Expr {
+    Expr::column(index, data_type)
 }
 
 /// Returns a boolean constant.

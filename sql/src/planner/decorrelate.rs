@@ -116,8 +116,8 @@ fn scalar(apply: &Apply) -> Option<GroupedSubquery> {
     let mut summary = summary(&apply.subquery)?;
     let mut value = summary.value.into_iter().next()?;
     if let Some(holds) = all(std::mem::take(&mut summary.holds)) {
-        let data_type = value.data_type();
-        let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+        let data_type = value.data_type().clone();
+        let otherwise = Box::new(Expr::constant(Datum::Null, &data_type));
         value = Expr::Case { branches: vec![(holds, value)], otherwise, data_type };
     }
     summarised(AggregateSubquery { value: vec![value], ..summary }, apply)
@@ -204,7 +204,7 @@ fn summary(plan: &Logical) -> Option<AggregateSubquery<'_>> {
         }
         Logical::Aggregate { input, group_by, aggregates } if group_by.is_empty() => {
             let value = aggregates.iter().enumerate();
-            let value = value.map(|(index, aggregate)| column(index, aggregate.data_type));
+            let value = value.map(|(index, aggregate)| column(index, &aggregate.data_type));
             aggregates.iter().all(|aggregate| of_no_rows(aggregate).is_some()).then(|| {
                 AggregateSubquery { value: value.collect(), holds: Vec::new(), aggregates, input }
             })
@@ -300,12 +300,12 @@ impl GroupedSubquery {
         let width = left_types.len();
         let of_group = |index: usize| {
             let aggregate = &self.aggregates[index];
-            let value = column(width + self.keys.len() + index, aggregate.data_type);
+            let value = column(width + self.keys.len() + index, &aggregate.data_type);
             match of_no_rows(aggregate) {
                 None | Some(Datum::Null) => value,
                 Some(none) => {
-                    let data_type = aggregate.data_type;
-                    let none = Expr::constant(none, data_type);
+                    let data_type = aggregate.data_type.clone();
+                    let none = Expr::constant(none, &data_type);
                     Expr::Coalesce { operands: vec![value, none], data_type }
                 }
             }
@@ -346,13 +346,13 @@ impl GroupedSubquery {
         let guarded = |value: Expr| match self.guard.clone().filter(|_| value.may_fail()) {
             None => value,
             Some(guard) => {
-                let data_type = value.data_type();
-                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+                let data_type = value.data_type().clone();
+                let otherwise = Box::new(Expr::constant(Datum::Null, &data_type));
                 Expr::Case { branches: vec![(guard, value)], otherwise, data_type }
             }
         };
         let mut output: Vec<Expr> =
-            left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+            left_types.iter().enumerate().map(|(index, t)| column(index, t)).collect();
         output.extend(self.values(apply, &left_types).into_iter().map(guarded));
         let matched = match &apply.kind {
             ApplyKind::Rows { on, .. } => Some(substitute(on.clone(), &output)),

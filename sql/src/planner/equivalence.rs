@@ -59,11 +59,11 @@ pub(super) fn sides(conjunct: &Expr) -> Option<(&Expr, &Expr)> {
 }
 
 /// Returns the representative type of the types that share classes.
-fn domain(data_type: DataType) -> DataType {
+fn domain(data_type: &DataType) -> DataType {
     match data_type {
         data_type if is_integer(data_type) => DataType::Int8,
         DataType::Varchar => DataType::Text,
-        data_type => data_type,
+        data_type => data_type.clone(),
     }
 }
 
@@ -74,9 +74,9 @@ pub(super) fn equal(left: &Expr, right: &Expr) -> Option<Expr> {
 
 /// Returns a comparison of two expressions; `None` if there is no operator.
 pub(super) fn compared(op: CompareOp, left: &Expr, right: &Expr) -> Option<Expr> {
-    let operand = |data_type| match data_type {
+    let operand = |data_type: &DataType| match data_type {
         DataType::Varchar => DataType::Text,
-        data_type => data_type,
+        data_type => data_type.clone(),
     };
     let types = [operand(left.data_type()), operand(right.data_type())];
     let function = types::function::find(op.symbol(), &types)?;
@@ -136,14 +136,14 @@ mod tests {
 
     use super::*;
 
-    fn member(index: usize, data_type: DataType) -> ClassMember {
+    fn member(index: usize, data_type: &DataType) -> ClassMember {
         ClassMember { expression: Expr::column(index, data_type), unit: Some(index) }
     }
 
     #[test]
     fn transitive_equalities_form_one_class() {
         let mut classes = EquivalenceClasses::default();
-        let int = |index| member(index, DataType::Int4);
+        let int = |index| member(index, &DataType::Int4);
         let five = || ClassMember {
             expression: Expr::constant(Datum::Int4(5), DataType::Int4),
             unit: None,
@@ -165,7 +165,7 @@ mod tests {
         let integers = [DataType::Int2, DataType::Int4, DataType::Int8];
         let texts = [DataType::Text, DataType::Varchar];
         for domain in [integers.as_slice(), texts.as_slice()] {
-            for (&left, &right) in domain.iter().flat_map(|a| domain.iter().map(move |b| (a, b))) {
+            for (left, right) in domain.iter().flat_map(|a| domain.iter().map(move |b| (a, b))) {
                 let equality = equal(&Expr::column(0, left), &Expr::column(1, right)).unwrap();
                 assert!(sides(&equality).is_some(), "{left:?} {right:?}");
             }

@@ -113,7 +113,7 @@ impl Estimator<'_> {
             Logical::Distinct { input, on } if on.is_empty() => {
                 let types = input.column_types();
                 let columns = types.iter().enumerate();
-                let keys: Vec<Expr> = columns.map(|(i, &t)| Expr::column(i, t)).collect();
+                let keys: Vec<Expr> = columns.map(|(i, t)| Expr::column(i, t)).collect();
                 self.group_count(input, &keys)
             }
             Logical::Distinct { input, on } => self.group_count(input, on),
@@ -159,7 +159,7 @@ impl Estimator<'_> {
     /// Estimates the number of distinct values of an expression over a plan's rows, without
     /// regard to filters. Limited by the rows of tables, not by those of the plan.
     pub(super) fn distinct(&self, expression: &Expr, plan: &Logical) -> f64 {
-        if expression.data_type() == DataType::Bool {
+        if *expression.data_type() == DataType::Bool {
             return 2.0;
         }
         if is_free(expression) {
@@ -256,7 +256,7 @@ impl Estimator<'_> {
             }
             Expr::InList { operand, list } => {
                 let (scan, column) = of(operand)?;
-                let data_type = scan.table.layout.columns[column].data_type;
+                let data_type = &scan.table.layout.columns[column].data_type;
                 let form = |value: &Expr| constant_form(value, data_type);
                 self.analysed(scan, column, |known| {
                     list.iter()
@@ -272,7 +272,7 @@ impl Estimator<'_> {
                     false => (right, flipped(op), left),
                 };
                 let (scan, column) = of(operand).filter(|_| is_free(value))?;
-                let data_type = scan.table.layout.columns[column].data_type;
+                let data_type = &scan.table.layout.columns[column].data_type;
                 let value = constant_form(value, data_type);
                 self.analysed(scan, column, |known| {
                     let present = 1.0 - known.null_fraction;
@@ -296,11 +296,11 @@ impl Estimator<'_> {
     /// alone.
     fn sampled_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
         let (scan, column) = base_column(plan, sampled_selectivity::only_column(conjunct)?)?;
-        let data_type = scan.table.layout.columns[column].data_type;
+        let data_type = &scan.table.layout.columns[column].data_type;
         let mut is_as_stored = true;
         conjunct.walk(&mut |part| {
             if let Expr::Column { data_type: seen, .. } = part {
-                is_as_stored &= *seen == data_type;
+                is_as_stored &= *seen == *data_type;
             }
         });
         let tried =
@@ -447,9 +447,9 @@ fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
 }
 
 /// Returns a constant in the key encoding of a column's type.
-fn constant_form(value: &Expr, column: DataType) -> Option<Vec<u8>> {
+fn constant_form(value: &Expr, column: &DataType) -> Option<Vec<u8>> {
     match value {
-        Expr::Constant { value, data_type } => key_form(value, *data_type, column),
+        Expr::Constant { value, data_type } => key_form(value, data_type, column),
         _ => None,
     }
 }

@@ -69,7 +69,7 @@ impl<'a> EstimateRecorder<'a> {
         let EstimateRecorder(notebook) = self;
         notebook.map(|notebook| NodeEstimate {
             rows: notebook.estimator.rows(plan),
-            width: plan.column_types().iter().copied().map(width_of).sum(),
+            width: plan.column_types().iter().map(width_of).sum(),
         })
     }
 
@@ -92,7 +92,7 @@ impl<'a> EstimateRecorder<'a> {
 }
 
 /// Returns the approximate width of a value in bytes.
-fn width_of(data_type: DataType) -> usize {
+fn width_of(data_type: &DataType) -> usize {
     match data_type.length() {
         length @ 1..=32 => length.unsigned_abs().into(),
         _ => TEXT_WIDTH,

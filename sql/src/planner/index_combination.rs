@@ -292,7 +292,7 @@ impl IndexCombination<'_> {
         let on = key.iter().enumerate().filter_map(|(position, &of_table)| {
             let data_type = scan.column_type(of_table);
             let right = key.len() + place(&read, of_table);
-            equal(&column(position, data_type), &column(right, data_type))
+            equal(&column(position, &data_type), &column(right, data_type))
         });
         let on: Vec<Expr> = on.collect();
         let lookup = self.next_parameter.replace(self.next_parameter.get() + on.len());

@@ -246,7 +246,7 @@ fn bound_of(conjunct: &Expr, left_width: usize, width: usize) -> Option<LookupTe
     let is_outer = |side: &Expr| within(side, 0..left_width);
     let found = lookup_sides(conjunct, &is_inner, &is_outer)?;
     let inner = renumber(found.inner.clone(), &|index| index - left_width);
-    let key = LookupKey { inner, op: found.op, data_type: found.outer.data_type() };
+    let key = LookupKey { inner, op: found.op, data_type: found.outer.data_type().clone() };
     (found.op != CompareOp::Eq).then(|| LookupTerm { key, outer: found.outer.clone() })
 }
 
@@ -275,13 +275,13 @@ fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, E
     if left_type != right_type && is_integer(left_type) && is_integer(right_type) {
         return Some((as_bigint(left.clone()), as_bigint(right)));
     }
-    let padded = left_type == DataType::Char || right_type == DataType::Char;
+    let padded = *left_type == DataType::Char || *right_type == DataType::Char;
     let alike = left_type == right_type || (left_type.is_text() && right_type.is_text());
     (alike && !padded).then(|| (left.clone(), right))
 }
 
 fn as_bigint(operand: Expr) -> Expr {
-    let from = operand.data_type();
+    let from = operand.data_type().clone();
     if from == DataType::Int8 {
         return operand;
     }

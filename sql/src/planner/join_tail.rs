@@ -176,7 +176,7 @@ pub(super) fn tail_lookup(tail: &TailJoin, estimator: Estimator<'_>) -> Option<f
     let key = |conjunct: &Expr| {
         let found = lookup_sides(conjunct, &is_inner, &is_outer)?;
         let inner = renumber(found.inner.clone(), &|index| index - right.start);
-        Some(LookupKey { inner, op: found.op, data_type: found.outer.data_type() })
+        Some(LookupKey { inner, op: found.op, data_type: found.outer.data_type().clone() })
     };
     let keys: Vec<LookupKey> = tail.on.iter().filter_map(key).collect();
     table.key_path(&keys, estimator).map(|path| path.cost)

@@ -59,7 +59,7 @@ pub(super) fn build_tree(
     let estimator = chooser.estimator;
     let owners = owners_of(&group);
     let sorted = sort(std::mem::take(&mut group.conjuncts), &group, &owners);
-    let nothing = || no_rows(group.outputs.iter().map(Expr::data_type).collect());
+    let nothing = || no_rows(group.outputs.iter().map(Expr::data_type).cloned().collect());
     if sorted.never {
         return nothing();
     }
@@ -315,8 +315,8 @@ fn graph_of(
         for member in class {
             if let Some(unit) = member.unit {
                 let inner = own(unit, &member.expression);
-                let data_type = inner.data_type();
-                keys[unit].push((KeySource::Class(number), LookupKey::equal(inner, data_type)));
+                let data_type = inner.data_type().clone();
+                keys[unit].push((KeySource::Class(number), LookupKey::equal(inner, &data_type)));
             }
         }
     }
@@ -327,7 +327,8 @@ fn graph_of(
             let is_outer = |side: &Expr| !columns_of(side).iter().any(|one| columns.contains(one));
             if let Some(found) = lookup_sides(&condition.predicate, &is_own, &is_outer) {
                 let inner = own(unit, found.inner);
-                let key = LookupKey { inner, op: found.op, data_type: found.outer.data_type() };
+                let key =
+                    LookupKey { inner, op: found.op, data_type: found.outer.data_type().clone() };
                 keys[unit].push((KeySource::Condition(number), key));
             }
         }

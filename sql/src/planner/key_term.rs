@@ -53,7 +53,7 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<MatchedTerm> {
             }
             Some(MatchedTerm { term: KeyTerm::Any(terms), exact })
         }
-        conjunct if conjunct == key && key.data_type() == DataType::Bool => {
+        conjunct if conjunct == key && *key.data_type() == DataType::Bool => {
             MatchedTerm::exact(KeyTerm::Equal(boolean(true)))
         }
         conjunct => {
@@ -130,7 +130,7 @@ pub(crate) fn like_prefix(pattern: &str) -> (String, &str) {
 }
 
 /// Returns whether the value can be compared with a key column of this type in key encoding.
-fn is_bound(value: &Expr, key: DataType) -> bool {
+fn is_bound(value: &Expr, key: &DataType) -> bool {
     is_known(value) && comparable(value.data_type(), key)
 }
 
@@ -139,27 +139,27 @@ fn is_known(value: &Expr) -> bool {
     is_free(value) && !is_volatile(value)
 }
 
-fn comparable(value: DataType, key: DataType) -> bool {
+fn comparable(value: &DataType, key: &DataType) -> bool {
     value == key || (is_integer(value) && is_integer(key)) || (is_varying(value) && is_varying(key))
 }
 
 /// Returns whether a type is an integer type.
-pub(crate) fn is_integer(data_type: DataType) -> bool {
+pub(crate) fn is_integer(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
 /// Returns whether a type is text without padding, whose values are compared by bytes.
-fn is_varying(data_type: DataType) -> bool {
+fn is_varying(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Text | DataType::Varchar | DataType::Name)
 }
 
 /// Removes casts that change neither the value nor its order.
-fn strip(side: &Expr, key: DataType) -> Option<&Expr> {
+fn strip<'e>(side: &'e Expr, key: &DataType) -> Option<&'e Expr> {
     match side {
         Expr::Cast { operand, from, to, .. }
-            if *from == key
-                && ((is_integer(*from) && is_integer(to.base) && wider(to.base, *from))
-                    || (is_varying(*from) && is_varying(to.base) && to.modifier < 0)) =>
+            if from == key
+                && ((is_integer(from) && is_integer(&to.base) && wider(&to.base, from))
+                    || (is_varying(from) && is_varying(&to.base) && to.modifier < 0)) =>
         {
             strip(operand, key)
         }
@@ -167,8 +167,8 @@ fn strip(side: &Expr, key: DataType) -> Option<&Expr> {
     }
 }
 
-fn wider(a: DataType, b: DataType) -> bool {
-    let width = |data_type| match data_type {
+fn wider(a: &DataType, b: &DataType) -> bool {
+    let width = |data_type: &DataType| match data_type {
         DataType::Int2 => 2,
         DataType::Int4 => 4,
         _ => 8,

@@ -86,7 +86,7 @@ fn reassociated(
     };
     let over_all = |expression: Expr| bind(renumber(expression, &place), apply, types);
     let mut output: Vec<Expr> =
-        types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect();
+        types.iter().enumerate().map(|(index, data_type)| column(index, data_type)).collect();
     output.extend(outputs.into_iter().map(over_all));
     let mut matches: Vec<Expr> = conjuncts.into_iter().map(over_all).collect();
     split(substitute(on, &output), &mut matches);
@@ -119,7 +119,7 @@ fn join_below<'p>(plan: &'p Logical, conjuncts: &mut Vec<Expr>) -> Option<(&'p J
         Logical::Join(join) if join.kind == JoinKind::Inner => {
             split(join.on.clone(), conjuncts);
             let types = plan.column_types();
-            let columns = types.iter().enumerate().map(|(index, &t)| column(index, t));
+            let columns = types.iter().enumerate().map(|(index, t)| column(index, t));
             Some((join, columns.collect()))
         }
         Logical::Project { input, expressions } => {
@@ -145,7 +145,7 @@ fn join(
     let width = types.len();
     let over_both = |expression: Expr| bind(shift(expression, width), apply, types);
     let mut output: Vec<Expr> =
-        types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect();
+        types.iter().enumerate().map(|(index, data_type)| column(index, data_type)).collect();
     output.extend(inner.output.into_iter().map(over_both));
     let mut conjuncts: Vec<Expr> = inner.correlated.into_iter().map(over_both).collect();
     split(substitute(on.clone(), &output), &mut conjuncts);

@@ -69,14 +69,14 @@ pub(super) struct LookupSides<'e> {
 
 impl LookupKey {
     /// Returns an equality.
-    pub(super) fn equal(inner: Expr, data_type: DataType) -> LookupKey {
-        LookupKey { inner, op: CompareOp::Eq, data_type }
+    pub(super) fn equal(inner: Expr, data_type: &DataType) -> LookupKey {
+        LookupKey { inner, op: CompareOp::Eq, data_type: data_type.clone() }
     }
 
     /// Returns the comparison with a parameter, over the table's columns.
     pub(super) fn bound(&self, scan: &TableScan, parameter: usize) -> Option<Expr> {
         let inner = renumber(self.inner.clone(), &|index| scan.columns[index]);
-        let parameter = Expr::Parameter { index: parameter, data_type: self.data_type };
+        let parameter = Expr::Parameter { index: parameter, data_type: self.data_type.clone() };
         compared(self.op, &inner, &parameter)
     }
 }

@@ -253,7 +253,7 @@ fn target_rows(
     let node = plan_rows(
         Logical::Project {
             input: Box::new(source.clone()),
-            expressions: columns.iter().map(|&index| column(index, types[index])).collect(),
+            expressions: columns.iter().map(|&index| column(index, &types[index])).collect(),
         },
         parameter_count,
         aids,

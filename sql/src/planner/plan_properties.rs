@@ -52,7 +52,7 @@ pub(super) fn no_rows(types: Vec<DataType>) -> Logical {
 
 /// Returns a plan with NULL columns added before and after its own.
 pub(super) fn padded(before: &[DataType], plan: Logical, after: &[DataType]) -> Logical {
-    let null = |&data_type: &DataType| Expr::constant(Datum::Null, data_type);
+    let null = |data_type: &DataType| Expr::constant(Datum::Null, data_type);
     let own = plan.column_types().into_iter().enumerate();
     let own = own.map(|(index, data_type)| Expr::column(index, data_type));
     let expressions = before.iter().map(null).chain(own).chain(after.iter().map(null)).collect();

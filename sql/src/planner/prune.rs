@@ -61,7 +61,7 @@ fn exactly(plan: Logical, required: &Columns) -> Logical {
     let expressions = required
         .iter()
         .map(|&index| pruned.position(index))
-        .map(|position| column(position, types[position]))
+        .map(|position| column(position, &types[position]))
         .collect();
     Logical::Project { input: Box::new(pruned.plan), expressions }
 }

@@ -318,7 +318,7 @@ impl PushDown<'_> {
     /// `1.0` equals `1.00` and may have another text.
     fn push_set_operation(&self, operation: SetOperation, conjuncts: Vec<Expr>) -> Logical {
         let types = operation.left.column_types();
-        let exact = |conjunct: &&Expr| columns_of(conjunct).iter().all(|&at| is_exact(types[at]));
+        let exact = |conjunct: &&Expr| columns_of(conjunct).iter().all(|&at| is_exact(&types[at]));
         let to_right = conjuncts.iter().filter(exact).cloned().collect();
         let right = self.boxed(*operation.right, to_right);
         let left = self.boxed(*operation.left, conjuncts);
@@ -514,7 +514,7 @@ impl PushDown<'_> {
 }
 
 /// Returns whether equal values of a type are identical.
-fn is_exact(data_type: DataType) -> bool {
+fn is_exact(data_type: &DataType) -> bool {
     !matches!(
         data_type,
         DataType::Numeric

@@ -106,8 +106,8 @@ pub(super) fn pruned(
     held.renumber(&|at| place(&kept, at).expect("a column that is read was asked for"));
     // Columns that are only needed for locking are not read in a re-evaluated row.
     let value = |&at: &usize| match place(&again_kept, at) {
-        Some(position) => column(position, types[at]),
-        None => Expr::Constant { value: Datum::Null, data_type: types[at] },
+        Some(position) => column(position, &types[at]),
+        None => Expr::Constant { value: Datum::Null, data_type: types[at].clone() },
     };
     let values = kept.iter().map(value).collect();
     let again = Box::new(Logical::Project { input: Box::new(again), expressions: values });

@@ -26,7 +26,7 @@ pub(super) fn only_column(condition: &Expr) -> Option<usize> {
 pub(super) fn sampled_selectivity(
     condition: &Expr,
     known: &ColumnStatistics,
-    data_type: DataType,
+    data_type: &DataType,
 ) -> Option<f64> {
     let others = known.other_part();
     if known.bounds.len() < BOUNDS_MIN && others > UNKNOWN_MAX {
@@ -65,13 +65,13 @@ mod tests {
     use crate::catalog::statistics::key_form;
 
     fn int(value: i32) -> Vec<u8> {
-        key_form(&Datum::Int4(value), DataType::Int4, DataType::Int4).unwrap()
+        key_form(&Datum::Int4(value), &DataType::Int4, &DataType::Int4).unwrap()
     }
 
     fn remainder_is(value: i32) -> Expr {
         let number = |value| Expr::constant(Datum::Int4(value), DataType::Int4);
         let remainder = Expr::Call {
-            function: types::function::find("%", &[DataType::Int4; 2]).unwrap(),
+            function: types::function::find("%", &[DataType::Int4, DataType::Int4]).unwrap(),
             arguments: vec![column(3, DataType::Int4), number(10)],
             data_type: DataType::Int4,
         };
@@ -87,11 +87,11 @@ mod tests {
             ..ColumnStatistics::default()
         };
         let part =
-            |value| sampled_selectivity(&remainder_is(value), &known, DataType::Int4).unwrap();
+            |value| sampled_selectivity(&remainder_is(value), &known, &DataType::Int4).unwrap();
         assert!((part(3) - 0.5 * 10.5 / 101.0).abs() < 1e-9);
         assert!((part(7) - (0.4 + 0.5 * 10.5 / 101.0)).abs() < 1e-9);
         assert_eq!(only_column(&remainder_is(3)), Some(3));
         let few = ColumnStatistics { bounds: vec![int(0), int(9)], ..known };
-        assert_eq!(sampled_selectivity(&remainder_is(3), &few, DataType::Int4), None);
+        assert_eq!(sampled_selectivity(&remainder_is(3), &few, &DataType::Int4), None);
     }
 }

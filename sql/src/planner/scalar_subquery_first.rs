@@ -40,11 +40,12 @@ pub(super) fn value_first(
         return None;
     }
     let types = apply.input.column_types();
-    let [value_type] = apply.subquery.column_types()[..] else { return None };
+    let subquery_types = apply.subquery.column_types();
+    let [value_type] = subquery_types.as_slice() else { return None };
     let with_value = |conjunct: &Expr| {
         conjunct.clone().transform(&mut |part| match as_column(&part) {
             Some(index) if index == types.len() => {
-                Expr::Parameter { index: parameter, data_type: value_type }
+                Expr::Parameter { index: parameter, data_type: value_type.clone() }
             }
             _ => part,
         })
@@ -61,7 +62,7 @@ pub(super) fn value_first(
         return None;
     }
     let one_row = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
-    let of_table = types.iter().enumerate().map(|(index, &t)| column(index + 1, t));
+    let of_table = types.iter().enumerate().map(|(index, t)| column(index + 1, t));
     Some(ValueFirst {
         value: Logical::Apply(Apply {
             input: Box::new(one_row),

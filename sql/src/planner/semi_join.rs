@@ -56,7 +56,7 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
     }
     if let Some(comparison) = comparison {
         let mut by: Vec<Expr> =
-            left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+            left_types.iter().enumerate().map(|(index, t)| column(index, t)).collect();
         by.extend(output.into_iter().map(|e| bind(shift(e, left_width), apply, &left_types)));
         split(substitute(comparison.clone(), &by), &mut on);
     }
@@ -75,7 +75,7 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
         choice: JoinDecision::default(),
     };
     let mut output: Vec<Expr> =
-        left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
+        left_types.iter().enumerate().map(|(index, t)| column(index, t)).collect();
     output.push(boolean(wanted));
     Some(Logical::Project { input: Box::new(Logical::Join(join)), expressions: output })
 }
@@ -227,7 +227,7 @@ pub(super) fn extract_correlated(
             let mut correlated = false;
             plan.for_each_expression(&mut |e| correlated |= uses_parameters(e, outer));
             let output =
-                plan.column_types().iter().enumerate().map(|(i, &t)| column(i, t)).collect();
+                plan.column_types().iter().enumerate().map(|(i, t)| column(i, t)).collect();
             (!correlated).then(|| UncorrelatedSubquery {
                 plan: plan.clone(),
                 output,
@@ -247,7 +247,7 @@ pub(super) fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> 
     expression.transform(&mut |part| match part {
         Expr::Parameter { index, data_type } => {
             match apply.bindings.iter().find(|(parameter, _)| *parameter == index) {
-                Some(&(_, input)) => column(input, left_types[input]),
+                Some(&(_, input)) => column(input, &left_types[input]),
                 None => Expr::Parameter { index, data_type },
             }
         }

@@ -97,7 +97,7 @@ impl BodyParser<'_> {
         }
         // The loop declares its own variable, even if an outer one has the same name.
         let name = self.name_at(first);
-        let int = super::parser::builtin(types::DataType::Int4);
+        let int = super::parser::builtin(&types::DataType::Int4);
         let of = VariableType::Named(int, "integer".to_owned());
         let variable = self.declare(&name, of, line);
         Ok(LoopIteration::Range { variable, low, high, step, reverse })

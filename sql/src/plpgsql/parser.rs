@@ -98,11 +98,11 @@ pub fn parse_body(
 }
 
 fn boolean() -> ast::TypeName {
-    builtin(types::DataType::Bool)
+    builtin(&types::DataType::Bool)
 }
 
 /// Returns the name of a built-in type.
-pub(super) fn builtin(base: types::DataType) -> ast::TypeName {
+pub(super) fn builtin(base: &types::DataType) -> ast::TypeName {
     ast::TypeName { sql_type: base.into(), named: None, collation: None, position: 1 }
 }
 
@@ -556,7 +556,7 @@ impl BodyParser<'_> {
     }
 
     fn handlers(&mut self) -> Result<Handlers> {
-        let text = || VariableType::Named(builtin(types::DataType::Text), "text".to_owned());
+        let text = || VariableType::Named(builtin(&types::DataType::Text), "text".to_owned());
         let line = self.line();
         let sqlstate = self.declare("sqlstate", text(), line);
         let sqlerrm = self.declare("sqlerrm", text(), line);

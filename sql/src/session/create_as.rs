@@ -201,7 +201,7 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
         if names[..at].contains(name) {
             bail!(DUPLICATE_COLUMN: "column \"{name}\" specified more than once");
         }
-        let base = column.sql_type.base;
+        let base = &column.sql_type.base;
         let pseudo = base.element().unwrap_or(base);
         if matches!(pseudo, DataType::Record | DataType::CString | DataType::Void) {
             bail!(INVALID_TABLE_DEFINITION: "column \"{name}\" has pseudo-type {}", base.sql_name());
@@ -211,7 +211,7 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
     let column = |(name, column): (&String, &OutputColumn)| {
         let name = ColumnName { family: None, name: Ident { value: name.clone(), position } };
         let type_name =
-            TypeName { sql_type: column.sql_type, named: None, collation: None, position };
+            TypeName { sql_type: column.sql_type.clone(), named: None, collation: None, position };
         ColumnDefinition::new(name, type_name)
     };
     Ok(CreateTable {

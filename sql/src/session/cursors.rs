@@ -432,7 +432,7 @@ impl Session {
     }
 
     pub(super) fn all_rows(&self, rows: &mut ResultRows) -> Result<BatchBuffer> {
-        let types = rows.columns().iter().map(|column| column.sql_type.base).collect();
+        let types = rows.columns().iter().map(|column| column.sql_type.base.clone()).collect();
         let (room, mut batches) = (self.buffer_limit(), BatchBuffer::new(types));
         while let Some(batch) = rows.next_batch(usize::MAX)? {
             batches.push(batch, &room)?;

@@ -152,7 +152,7 @@ impl Session {
             let sql_type = SqlType::from(DataType::Json);
             let name = "QUERY PLAN".to_owned();
             let columns = Arc::from([OutputColumn { name, sql_type, origin: None }]);
-            let parse = |line: &String| text::parse(line, DataType::Json, &TextStyle::default());
+            let parse = |line: &String| text::parse(line, &DataType::Json, &TextStyle::default());
             let rows =
                 lines.iter().map(|line| Ok(vec![parse(line)?])).collect::<Result<Vec<_>>>()?;
             let batch = Batch::from_rows(&[DataType::Json], &rows);

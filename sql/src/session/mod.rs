@@ -318,7 +318,7 @@ impl Session {
                 self.run_planned(statement, parameters)
             }
             PreparedKind::Utility(parsed) => {
-                let types = prepared.parameter_types.iter().copied().map(Some).collect();
+                let types = prepared.parameter_types.iter().cloned().map(Some).collect();
                 self.bound = BoundParameters { types, values: parameters };
                 let result = self.run_utility(parsed);
                 self.bound = BoundParameters::default();
@@ -775,7 +775,7 @@ impl Session {
         let mut batches = BatchBuffer::default();
         if let Some(rows) = self.call_in_session(&planned, parameters.clone())? {
             let columns = statement.columns.iter().flat_map(|columns| columns.iter());
-            let types: Vec<DataType> = columns.map(|column| column.sql_type.base).collect();
+            let types: Vec<DataType> = columns.map(|column| column.sql_type.base.clone()).collect();
             batches.push_small(Batch::from_rows(&types, &rows));
         } else {
             let Execution::Rows(mut rows) = self.run_query(statement, planned, parameters)? else {

@@ -77,7 +77,7 @@ impl Session {
         let parsed = Arc::clone(&parsed.statement);
         if prepared::is_planned(statement) {
             let statement = self.with_planning(|planning| {
-                let given: Option<Vec<SqlType>> = types.iter().copied().collect();
+                let given: Option<Vec<SqlType>> = types.iter().cloned().collect();
                 let (text, path) = (parsed.text.as_str(), planning.state.search_path);
                 let known = given.and_then(|types| {
                     planning.plans.find(&PlanCacheKey::of_statement(text, &types, path))

@@ -384,7 +384,7 @@ impl CachedStatement {
         {
             return Ok(plan);
         }
-        let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
+        let types: Vec<_> = self.parameter_types.iter().cloned().map(Some).collect();
         let again = CachedStatement::new(planning, &self.parsed()?, &types)?;
         if !are_alike(again.columns.as_deref(), self.columns.as_deref()) {
             // Drivers that prepare the statement again identify the error by this routine.
@@ -521,10 +521,14 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
         _ => return None,
     };
     let is_json = |explain: &ast::Explain| explain.format == ast::ExplainFormat::Json;
-    let sql_type = match statement {
-        Statement::Explain(explain) if is_json(explain) => DataType::Json.into(),
-        _ => DataType::Text.into(),
+    let data_type = match statement {
+        Statement::Explain(explain) if is_json(explain) => DataType::Json,
+        _ => DataType::Text,
     };
-    let column = |name: &&str| OutputColumn { name: (*name).to_owned(), sql_type, origin: None };
+    let column = |name: &&str| OutputColumn {
+        name: (*name).to_owned(),
+        sql_type: (&data_type).into(),
+        origin: None,
+    };
     Some(names.iter().map(column).collect())
 }

@@ -340,8 +340,7 @@ impl ReferentialActions<'_> {
         let conditions: Vec<String> = conditions.collect();
         let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
         let types = check.types();
-        let types: Vec<SqlType> =
-            types.iter().chain(&types).map(|base| SqlType::from(*base)).collect();
+        let types: Vec<SqlType> = types.iter().chain(&types).map(SqlType::from).collect();
         let statement = self.executor.cached_statement(&text, &types)?;
         self.executor.with_planning(|planning| statement.planned(planning))
     }

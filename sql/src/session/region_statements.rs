@@ -54,7 +54,7 @@ impl Session {
     fn place_of_table(&self, name: &TableName) -> Result<RegionTarget> {
         let table = self.table(name)?;
         let key = table.layout.key.iter().map(|key| SplitKey {
-            sql_type: table.columns[key.column].sql_type,
+            sql_type: table.columns[key.column].sql_type.clone(),
             descending: key.descending,
             nulls_first: key.nulls_first,
             nullable: !table.columns[key.column].not_null,
@@ -78,7 +78,7 @@ impl Session {
         })?;
         let layout = &index.spec.layout;
         let key = layout.key.iter().map(|key| SplitKey {
-            sql_type: layout.columns[key.column].data_type.into(),
+            sql_type: (&layout.columns[key.column].data_type).into(),
             descending: key.descending,
             nulls_first: key.nulls_first,
             nullable: true,

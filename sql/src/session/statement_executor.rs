@@ -207,7 +207,7 @@ impl StatementExecutor {
         self.cached_plan(key, |planning| {
             let parsed = parser::parse_statements(text)?.pop();
             let parsed = parsed.ok_or_else(|| err!(INTERNAL_ERROR: "a text has no statement"))?;
-            let types: Vec<_> = types.iter().copied().map(Some).collect();
+            let types: Vec<_> = types.iter().cloned().map(Some).collect();
             CachedStatement::new(planning, &parsed, &types)
         })
     }

@@ -519,7 +519,7 @@ impl Session {
             NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         // Columns without a name cannot be referenced.
         let mut columns: Vec<(String, SqlType)> =
-            table.columns.iter().map(|column| (String::new(), column.sql_type)).collect();
+            table.columns.iter().map(|column| (String::new(), column.sql_type.clone())).collect();
         for at in table.visible_columns() {
             columns[at].0.clone_from(&table.columns[at].name);
         }
@@ -600,7 +600,7 @@ impl Session {
             return Ok(PlannedQuery { statement, types, values });
         };
         let (prepared, values) = self.prepared_call(&name.value, arguments)?;
-        let types = prepared.parameter_types.iter().copied().map(Some).collect();
+        let types = prepared.parameter_types.iter().cloned().map(Some).collect();
         let statement = prepared.parsed()?.statement;
         Ok(PlannedQuery { statement, types, values })
     }
@@ -626,9 +626,10 @@ impl Session {
             NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         for (number, (argument, sql_type)) in (1..).zip(arguments.iter().zip(types)) {
-            let target = Some(*sql_type);
+            let target = Some(sql_type);
             let clause = TableClause::ExecuteParameter;
-            let bound = binder::bind_table_expression(clause, argument, &[], target, names);
+            let bound =
+                binder::bind_table_expression(clause, argument, &[], target.cloned(), names);
             let bound =
                 bound.map_err(|error| match error.message.strip_prefix("parameter of") {
                     Some(rest) => {
@@ -660,8 +661,8 @@ impl Session {
             NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         let check = |(value, sql_type): (Datum, &SqlType)| {
-            let given = Expr::Constant { value, data_type: sql_type.base };
-            let checked = binder::bind_as_domain(given, *sql_type, names)?;
+            let given = Expr::Constant { value, data_type: sql_type.base.clone() };
+            let checked = binder::bind_as_domain(given, sql_type, names)?;
             Ok(checked.eval_row(&[], &context)?)
         };
         values.into_iter().zip(types).map(check).collect()

@@ -732,7 +732,7 @@ fn read_zone(value: &str) -> Result<TimeZone> {
     };
     let quoted = rest.trim().strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     let text = quoted.ok_or_else(bad)?.replace("''", "'");
-    let read = types::text::parse(&text, DataType::Interval, &TextStyle::default())?;
+    let read = types::text::parse(&text, &DataType::Interval, &TextStyle::default())?;
     let Datum::Interval(offset) = read else { return Err(bad()) };
     if offset.months != 0 {
         return Err(bad().with_detail("Cannot specify months in time zone interval."));

@@ -149,7 +149,7 @@ pub(super) fn duration(option: &TableOption) -> Result<OptionDatum> {
             return Ok(OptionDatum::Absent);
         }
         OptionValue::String(text) => {
-            let interval = types::text::parse(text, DataType::Interval, &TextStyle::default())
+            let interval = types::text::parse(text, &DataType::Interval, &TextStyle::default())
                 .map_err(|error| invalid(&option.name, &error.message))?;
             let Datum::Interval(interval) = interval else {
                 return Err(invalid(&option.name, "it must be an interval"));

@@ -376,7 +376,7 @@ impl CatalogObjects {
     }
 
     fn add_system(&mut self, shape: &'static RelationDefinition) {
-        let columns = shape.columns.iter().map(|(name, sql_type)| (*name, *sql_type));
+        let columns = shape.columns.iter().map(|(name, sql_type)| (*name, sql_type));
         self.add(
             shape.oid,
             shape.schema,
@@ -387,7 +387,7 @@ impl CatalogObjects {
     }
 
     fn add_view(&mut self, view: &Arc<View>) {
-        let columns = view.columns.iter().map(|column| (column.name.as_str(), column.sql_type));
+        let columns = view.columns.iter().map(|column| (column.name.as_str(), &column.sql_type));
         let (oid, schema) = (user_oid(view.oid), self.schema_oid(&view.schema));
         let mut columns = plain(columns);
         for (shown, column) in columns.iter_mut().zip(&view.columns) {
@@ -398,9 +398,9 @@ impl CatalogObjects {
 
     fn add_sequence(&mut self, sequence: &Arc<Sequence>) {
         let columns = [
-            ("last_value", DataType::Int8.into()),
-            ("log_cnt", DataType::Int8.into()),
-            ("is_called", DataType::Bool.into()),
+            ("last_value", &DataType::Int8.into()),
+            ("log_cnt", &DataType::Int8.into()),
+            ("is_called", &DataType::Bool.into()),
         ];
         let mut columns = plain(columns.into_iter());
         columns.iter_mut().for_each(|column| column.not_null = true);
@@ -411,12 +411,12 @@ impl CatalogObjects {
 
     fn add_composite(&mut self, composite: &Composite, catalog: &Catalog) {
         let Some(record) = &composite.record else { return };
-        let definition = composite.definition();
-        let schema = self.schema_oid(&definition.schema);
+        let identity = composite.composite_type.identity();
+        let schema = self.schema_oid(&identity.schema);
         let attribute = |one: &types::datatype::composite::Attribute| Attribute {
             number: i16::try_from(one.number + 1).unwrap_or(i16::MAX),
             name: one.name.to_string(),
-            sql_type: one.sql_type,
+            sql_type: one.sql_type.clone(),
             not_null: false,
             default: None,
             sequences: Vec::new(),
@@ -424,12 +424,12 @@ impl CatalogObjects {
             identity: None,
             collation: match record.attributes.get(one.number) {
                 Some(written) if written.collation.is_some() => written.collation,
-                _ => collation::of(catalog, one.sql_type),
+                _ => collation::of(catalog, &one.sql_type),
             },
         };
-        let columns = definition.attributes.iter().map(attribute).collect();
-        let kind = SystemRelationKind::Composite(definition.oid);
-        self.add(composite_relation_oid(record.number), schema, &definition.name, kind, columns);
+        let columns = composite.composite_type.attributes().iter().map(attribute).collect();
+        let kind = SystemRelationKind::Composite(identity.oid);
+        self.add(composite_relation_oid(record.number), schema, &identity.name, kind, columns);
     }
 
     fn add_domain(&mut self, domain: &Arc<Domain>) {
@@ -467,7 +467,7 @@ impl CatalogObjects {
         let schema = self.schema_oid(&table.schema);
         let record = catalog.record(table.oid);
         let attributes = attributes(table, record, catalog);
-        let type_of = |column: usize| table.columns[column].sql_type;
+        let type_of = |column: usize| &table.columns[column].sql_type;
         let unchecked: Vec<&str> = catalog.record(table.oid).map_or(Vec::new(), |record| {
             let unchecked = record.checks.iter().filter(|check| !check.valid);
             unchecked.map(|check| check.name.as_str()).collect()
@@ -487,13 +487,11 @@ impl CatalogObjects {
             let name = &table.primary_key_name;
             let key: Vec<usize> = table.key_columns().collect();
             let columns =
-                key.iter().map(|column| (table.columns[*column].name.clone(), type_of(*column)));
+                key.iter().map(|column| (table.columns[*column].name.as_str(), type_of(*column)));
             let kind = ConstraintRowKind::PrimaryKey(index);
             let numbers = key.iter().map(|column| attribute_number(table, *column)).collect();
             self.constraints.push(constraint(name, kind, numbers));
             let kind = SystemRelationKind::PrimaryKey(Arc::clone(table));
-            let columns: Vec<(String, SqlType)> = columns.collect();
-            let columns = columns.iter().map(|(name, sql_type)| (name.as_str(), *sql_type));
             self.add(index, schema, name, kind, plain(columns));
         }
         for check in &table.constraints.checks {
@@ -517,8 +515,8 @@ impl CatalogObjects {
                 self.constraints.push(constraint(&index.name, kind, numbers));
             }
             let included = index.spec.include.iter().map(|column| &table.columns[*column]);
-            let included = included.map(|column| (column.name.as_str(), column.sql_type));
-            let columns = keys.iter().map(|key| (key.name.as_str(), key.sql_type)).chain(included);
+            let included = included.map(|column| (column.name.as_str(), &column.sql_type));
+            let columns = keys.iter().map(|key| (key.name.as_str(), &key.sql_type)).chain(included);
             let kind = SystemRelationKind::Index(Arc::clone(table), Arc::clone(index));
             self.add(index_oid, schema, &index.name, kind, plain(columns));
         }
@@ -711,17 +709,17 @@ impl CatalogConstraint {
 }
 
 /// Returns attributes from names and types alone.
-fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute> {
-    let column = |(number, (name, sql_type)): (i16, (&str, SqlType))| Attribute {
+fn plain<'a>(columns: impl Iterator<Item = (&'a str, &'a SqlType)>) -> Vec<Attribute> {
+    let column = |(number, (name, sql_type)): (i16, (&str, &SqlType))| Attribute {
         number,
         name: name.to_owned(),
-        sql_type,
+        sql_type: sql_type.clone(),
         not_null: false,
         default: None,
         sequences: Vec::new(),
         is_generated: false,
         identity: None,
-        collation: collation::of_type(sql_type.base),
+        collation: collation::of_type(&sql_type.base),
     };
     (1..).zip(columns).map(column).collect()
 }
@@ -758,10 +756,11 @@ fn attributes(
         Attribute {
             number,
             name: column.name.clone(),
-            sql_type: column.sql_type,
+            sql_type: column.sql_type.clone(),
             not_null: column.not_null,
             sequences: taken_from.map_or_else(Vec::new, |expr| catalog.sequences_of_default(expr)),
-            default: default.map(|text| definition::stored_default(text, column.sql_type, catalog)),
+            default: default
+                .map(|text| definition::stored_default(text, &column.sql_type, catalog)),
             is_generated: column.generated.is_some(),
             identity: column.identity,
             collation: column.collation,

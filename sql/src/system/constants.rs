@@ -96,9 +96,9 @@ mod tests {
                 assert_eq!(row.len(), known.columns.len(), "{name}: {row:?}");
                 for (column, value) in known.columns.iter().zip(row) {
                     let position = shape.columns.iter().position(|(one, _)| one == column);
-                    let sql_type = shape.columns[position.unwrap()].1;
+                    let sql_type = shape.columns[position.unwrap()].1.clone();
                     let value = datum(shape, column, value, |_| 1);
-                    assert!(value.unwrap().fits(sql_type.base), "{name}.{column}: {row:?}");
+                    assert!(value.unwrap().fits(&sql_type.base), "{name}.{column}: {row:?}");
                 }
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn endpoint_shape(
 ) -> Result<EndpointShape> {
     let (_, endpoint) = coprocessors.endpoint_of(table, name)?;
     let columns: Vec<(&str, DataType)> =
-        endpoint.columns().iter().map(|column| (column.name, column.data_type)).collect();
+        endpoint.columns().iter().map(|column| (column.name, column.data_type.clone())).collect();
     let parameters = endpoint.parameters().iter().map(|parameter| parameter.name).collect();
     Ok(EndpointShape { parameters, columns: output(&columns) })
 }

@@ -43,7 +43,7 @@ pub(super) fn table_expression(
 
 fn columns_by_name(table: &Table) -> Vec<(String, SqlType)> {
     let columns = table.columns.iter();
-    columns.map(|column| (column.shown_name().to_owned(), column.sql_type)).collect()
+    columns.map(|column| (column.shown_name().to_owned(), column.sql_type.clone())).collect()
 }
 
 /// Returns the text of an expression over `VALUE` of a domain.
@@ -53,18 +53,18 @@ pub(super) fn domain_expression(
     reader: DeparseContext<'_>,
     layout: Layout,
 ) -> String {
-    let columns = [(VALUE.to_owned(), domain.base_type)];
+    let columns = [(VALUE.to_owned(), domain.base_type.clone())];
     let over =
         ExpressionInput { columns: &columns, target: Some(DataType::Bool.into()), is_domain: true };
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Returns the stored text of a column's default for `pg_attrdef`: a literal gets its type.
-pub(super) fn stored_default(text: &str, sql_type: SqlType, catalog: &Catalog) -> String {
+pub(super) fn stored_default(text: &str, sql_type: &SqlType, catalog: &Catalog) -> String {
     match parser::parse_expression(text) {
         Ok(ast::Expr::String { .. } | ast::Expr::Null { .. }) => constant_expression(
             text,
-            Some(sql_type),
+            Some(sql_type.clone()),
             DeparseContext::new(catalog),
             Layout::EXPRESSION,
         ),
@@ -121,7 +121,7 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKeyDefinition
             Expr::Column { index, .. } => {
                 let column = &table.columns[*index];
                 own = column.collation;
-                (column.name.clone(), attribute_number(table, *index), column.sql_type)
+                (column.name.clone(), attribute_number(table, *index), column.sql_type.clone())
             }
             Expr::Call { function, .. } => {
                 let name = types::function::signature(*function).name;
@@ -173,7 +173,7 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKeyDefinition> {
         IndexKeyDefinition {
             name: column.name.clone(),
             number: attribute_number(table, key.column),
-            sql_type: column.sql_type,
+            sql_type: column.sql_type.clone(),
             descending: key.descending,
             nulls_first: key.nulls_first,
             collation: column.collation,
@@ -340,7 +340,7 @@ pub(super) fn shown_expression(
             // A default is coerced to its column's type, with the type modifier.
             let mut columns = relation.iter().flat_map(|relation| &relation.columns);
             let of_column = columns.find(|column| column.default.as_deref() == Some(text));
-            let target = of_column.map(|column| column.sql_type);
+            let target = of_column.map(|column| column.sql_type.clone());
             table_expression(text, (table, target), reader, layout)
         }
         _ => constant_expression(text, None, reader, layout),

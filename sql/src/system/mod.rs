@@ -112,7 +112,7 @@ impl SystemCatalog for SystemNames<'_> {
         let shape = relation_definitions::find(schema, name)?;
         let column = |(at, (name, sql_type)): (usize, &(&str, SqlType))| OutputColumn {
             name: (*name).to_owned(),
-            sql_type: *sql_type,
+            sql_type: sql_type.clone(),
             origin: Some((Origin::System(shape.oid), at)),
         };
         Some(shape.columns.iter().enumerate().map(column).collect())
@@ -184,7 +184,7 @@ fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
         .iter()
         .map(|(name, data_type)| OutputColumn {
             name: (*name).to_owned(),
-            sql_type: (*data_type).into(),
+            sql_type: (data_type).into(),
             origin: None,
         })
         .collect()
@@ -285,7 +285,8 @@ impl SystemSource for SystemContext {
         }
         snapshot.view(shape, String::new(), || {
             let rows = pg_catalog::rows(shape, &snapshot.objects, &self.catalog);
-            let types: Vec<DataType> = shape.columns.iter().map(|(_, of)| of.base).collect();
+            let types: Vec<DataType> =
+                shape.columns.iter().map(|(_, of)| of.base.clone()).collect();
             let batch = |rows: &[Row]| Batch::from_rows(&types, rows);
             Ok(rows.map(|rows| rows.chunks(BATCH_ROWS).map(batch).collect()))
         })

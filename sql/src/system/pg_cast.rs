@@ -48,7 +48,7 @@ fn named(name: &str) -> Option<DataType> {
 /// Returns the rows of `pg_cast`.
 pub(super) fn rows(shape: &RelationDefinition) -> Vec<Row> {
     let row = |cast: Cast| {
-        let function = cast.function.map_or(0, |name| pg_proc::cast_oid(name, cast.source));
+        let function = cast.function.map_or(0, |name| pg_proc::cast_oid(name, &cast.source));
         shape.row([
             ("oid", oid(cast.oid)),
             ("castsource", oid(cast.source.oid())),
@@ -77,7 +77,7 @@ mod tests {
                 _ => CastContext::Explicit,
             };
             let (source, target) = (cast.source, cast.target);
-            assert_eq!(cast_context(source, target), Some(context), "{source:?} {target:?}");
+            assert_eq!(cast_context(&source, &target), Some(context), "{source:?} {target:?}");
         }
     }
 }

@@ -307,7 +307,7 @@ fn set_retained(shape: &RelationDefinition, row: &mut Row, retained: &IgnoredCol
 }
 
 fn attribute(shape: &RelationDefinition, relation: &SystemRelation, column: &Attribute) -> Row {
-    let base = column.sql_type.base;
+    let base = &column.sql_type.base;
     let facts = pg_type::of(base);
     let identity = match column.identity {
         None => "",
@@ -324,8 +324,8 @@ fn attribute(shape: &RelationDefinition, relation: &SystemRelation, column: &Att
         ("attndims", int4(i32::from(matches!(base, DataType::Array(_))))),
         ("attcacheoff", int4(-1)),
         ("atttypmod", int4(column.sql_type.stored_oid_and_modifier().1)),
-        ("attbyval", Datum::Bool(facts.is_some_and(|facts| facts.by_value))),
-        ("attalign", char(facts.map_or('i', |facts| facts.align))),
+        ("attbyval", Datum::Bool(facts.as_ref().is_some_and(|facts| facts.by_value))),
+        ("attalign", char(facts.as_ref().map_or('i', |facts| facts.align))),
         ("attstorage", char(facts.map_or('x', |facts| facts.storage))),
         ("attcompression", text("")),
         ("attnotnull", Datum::Bool(column.not_null)),
@@ -386,7 +386,7 @@ fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects
     let of_users = own.into_iter().flat_map(|one| {
         let namespace = namespace(one.schema());
         let types = [Some(one.sql_type()), one.array()].into_iter().flatten();
-        types.filter_map(move |of| Some((one, pg_type::of(of.base)?, namespace)))
+        types.filter_map(move |of| Some((one, pg_type::of(&of.base)?, namespace)))
     });
     let of_users = of_users.map(|(one, facts, namespace)| {
         let mut row = type_row(shape, &facts, namespace);
@@ -413,7 +413,7 @@ fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects
 /// Returns the row of a domain's array type: that of the base type's array with its own names.
 fn domain_array_row(shape: &RelationDefinition, domain: &Domain, namespace: u32) -> Option<Row> {
     let array = domain.array.as_ref()?;
-    let mut row = type_row(shape, &pg_type::of(array.sql_type.base)?, namespace);
+    let mut row = type_row(shape, &pg_type::of(&array.sql_type.base)?, namespace);
     let own = [
         ("oid", oid(array.sql_type.oid())),
         ("typname", text(&array.record.name)),
@@ -432,7 +432,7 @@ fn domain_row(
     namespace: u32,
     catalog: &Catalog,
 ) -> Option<Row> {
-    let mut row = type_row(shape, &pg_type::of(domain.sql_type.base)?, namespace);
+    let mut row = type_row(shape, &pg_type::of(&domain.sql_type.base)?, namespace);
     let function = |name: &str| oid(pg_proc::internal_oid(name));
     let default = domain.record.default.as_ref();
     let default =
@@ -463,12 +463,11 @@ fn domain_row(
 fn labels(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for one in catalog.types() {
-        let UserType::Enum(record) = one.as_ref() else { continue };
-        let definition = record.enum_type().definition();
-        for (position, label) in definition.labels.iter().enumerate() {
+        let UserType::Enum(of) = one.as_ref() else { continue };
+        for (position, label) in of.enum_type.labels().iter().enumerate() {
             rows.push(shape.row([
                 ("oid", oid(label.oid)),
-                ("enumtypid", oid(definition.oid)),
+                ("enumtypid", oid(one.oid())),
                 ("enumsortorder", Datum::Float4(position as f32 + 1.0)),
                 ("enumlabel", text(&label.name)),
             ]));
@@ -479,7 +478,7 @@ fn labels(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
 
 /// Returns the row of `pg_type` of a type.
 pub(super) fn type_row(shape: &RelationDefinition, facts: &TypeFacts, namespace: u32) -> Row {
-    let data_type = facts.data_type;
+    let data_type = &facts.data_type;
     let [input, output, receive, send] = facts.io_functions();
     let function = |name: &str| oid(pg_proc::internal_oid(name));
     let modifier = |suffix: &str| match facts.modified && data_type.element().is_none() {
@@ -496,7 +495,7 @@ pub(super) fn type_row(shape: &RelationDefinition, facts: &TypeFacts, namespace:
     };
     let array = match data_type {
         DataType::CString => pseudo_types::CSTRING_ARRAY,
-        _ => data_type.array().filter(|_| !is_array).map_or(0, DataType::oid),
+        _ => data_type.array().filter(|_| !is_array).map_or(0, |array| array.oid()),
     };
     shape.row([
         ("oid", oid(data_type.oid())),
@@ -557,7 +556,7 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
     let classes = (0..).zip(&keys).map(|(position, key)| {
         let mut written = retained.operator_classes.iter();
         let name = written.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
-        oid(pg_opclass::of_key(key.sql_type.base, name, retained.is_hash))
+        oid(pg_opclass::of_key(&key.sql_type.base, name, retained.is_hash))
     });
     let number = match &relation.kind {
         SystemRelationKind::Index(_, index) => index.oid,
@@ -770,19 +769,17 @@ fn statistics(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
             let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };
             let values = |forms: &mut dyn Iterator<Item = &Vec<u8>>| {
                 let decode = |form: &Vec<u8>| {
-                    types::keycode::decode(form, data_type, false, false)
+                    types::keycode::decode(form, &data_type, false, false)
                         .ok()
                         .map(|(value, _)| value)
                 };
                 let values: Vec<Datum> = forms.filter_map(decode).collect();
-                if values.is_empty() || data_type.array().is_none() {
-                    return Datum::Null;
-                }
+                let of = data_type.array().filter(|_| !values.is_empty());
+                let Some(of) = of else { return Datum::Null };
                 let mut out = Vec::new();
-                let of = data_type.array().unwrap_or(data_type);
                 types::text::write_short(
                     &array(values),
-                    of,
+                    &of,
                     &types::text::TextStyle::default(),
                     &mut out,
                 );

@@ -16,13 +16,13 @@ const FIRST_MEMBER: u32 = 5_000;
 
 /// Returns the OID of the operator class of a key: the named one, or the type's default; 0 if
 /// there is none.
-pub(super) fn of_key(data_type: DataType, name: Option<&str>, is_hash: bool) -> u32 {
+pub(super) fn of_key(data_type: &DataType, name: Option<&str>, is_hash: bool) -> u32 {
     let of = match data_type {
         DataType::Varchar => DataType::Text,
         DataType::Array(_) => DataType::AnyArray,
         DataType::Enum(_) => DataType::AnyEnum,
         DataType::Composite(_) => DataType::Record,
-        other => other,
+        other => other.clone(),
     };
     let class = classes(if is_hash { HASH } else { BTREE }).find(|class| match name {
         Some(name) => class.name == name,
@@ -69,10 +69,10 @@ pub(super) fn operators(shape: &RelationDefinition) -> Vec<Row> {
     let families = classes(BTREE).filter(|class| class.is_default);
     let families: AHashMap<u32, u32> =
         families.map(|class| (class.data_type, class.family)).collect();
-    let family_of = |of: DataType| families.get(&of.oid()).copied();
+    let family_of = |of: &DataType| families.get(&of.oid()).copied();
     let mut rows = Vec::new();
     for (strategy, operator) in all {
-        let &[left, right] = operator.arguments else { continue };
+        let [left, right] = operator.arguments else { continue };
         let Some(family) = family_of(left).filter(|of| family_of(right) == Some(*of)) else {
             continue;
         };

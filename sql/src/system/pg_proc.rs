@@ -65,8 +65,12 @@ static INTERNALS: LazyLock<Vec<InternalFunction>> = LazyLock::new(|| {
     let domains = input_and_output(of_domains, pseudo_types::ANY, &more);
     let casts = pg_cast::all().filter_map(|cast| {
         let name = cast.function?;
-        overload_of(name, cast.source).is_none().then(|| {
-            internal(name.to_owned(), &cast_arguments(cast.source, cast.target), cast.target.oid())
+        overload_of(name, &cast.source).is_none().then(|| {
+            internal(
+                name.to_owned(),
+                &cast_arguments(&cast.source, &cast.target),
+                cast.target.oid(),
+            )
         })
     });
     // `refcursor` has the I/O functions of `text`.
@@ -122,7 +126,7 @@ fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<InternalF
 }
 
 /// Returns the argument types of a cast function: that of a type to itself applies a modifier.
-fn cast_arguments(source: DataType, target: DataType) -> Vec<u32> {
+fn cast_arguments(source: &DataType, target: &DataType) -> Vec<u32> {
     use DataType::{Bit, Char, Varbit, Varchar};
     let (int4, boolean) = (DataType::Int4.oid(), DataType::Bool.oid());
     match source {
@@ -143,7 +147,7 @@ pub(super) fn internal_oid(name: &str) -> u32 {
 }
 
 /// Returns the OID of the cast function of a name for a source type.
-pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
+pub(super) fn cast_oid(name: &str, source: &DataType) -> u32 {
     let internal = || {
         let takes = |one: &InternalFunction| one.name == name && one.arguments[0] == source.oid();
         INTERNALS.iter().position(takes).map_or(0, |at| FIRST_INTERNAL + at as u32)
@@ -152,8 +156,8 @@ pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
 }
 
 /// Returns the overload of a name whose first argument has a type.
-fn overload_of(name: &str, first: DataType) -> Option<&'static Signature> {
-    function::overloads(name).iter().find(|one| one.arguments.first() == Some(&first))
+fn overload_of(name: &str, first: &DataType) -> Option<&'static Signature> {
+    function::overloads(name).iter().find(|one| one.arguments.first() == Some(first))
 }
 
 /// Returns the OID of a built-in function or operator.
@@ -187,19 +191,20 @@ impl NamedFunction {
 
     /// Returns the SQL names of the argument types, joined by `separator`.
     pub(super) fn argument_list(&self, separator: &str) -> String {
-        let types: Vec<&str> = self.arguments.iter().map(|one| type_name(*one)).collect();
+        let types: Vec<String> = self.arguments.iter().map(|one| type_name(*one)).collect();
         types.join(separator)
     }
 
     /// Returns the SQL name of the result type.
     pub(super) fn result(&self) -> String {
-        type_name(self.result).to_owned()
+        type_name(self.result)
     }
 }
 
-fn type_name(number: u32) -> &'static str {
-    let known = DataType::all().find(|one| one.oid() == number).map(DataType::sql_name);
-    known.or_else(|| pseudo_types::sql_name(number)).unwrap_or("???")
+fn type_name(number: u32) -> String {
+    let known = DataType::from_oid(number).map(|known| known.sql_name().to_owned());
+    let known = known.or_else(|| pseudo_types::sql_name(number).map(str::to_owned));
+    known.unwrap_or_else(|| "???".to_owned())
 }
 
 fn is_function(signature: &&Signature) -> bool {
@@ -330,7 +335,7 @@ fn operator_row(shape: &RelationDefinition, signature: &Signature) -> Row {
         Computes::Compare(op) => Some(op),
         _ => None,
     };
-    let turned: Vec<DataType> = signature.arguments.iter().rev().copied().collect();
+    let turned: Vec<DataType> = signature.arguments.iter().rev().cloned().collect();
     let commutator = compares.map_or(0, |op| same(op.flip().symbol(), &turned));
     let negator = compares.map_or(0, |op| same(op.negate().symbol(), signature.arguments));
     let equal = compares == Some(CompareOp::Eq);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use types::{DataType, FixedWidthKind, GeometryKind};
 
 /// Columns of `pg_type` of a type that [`DataType`] does not have.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct TypeFacts {
     pub(super) data_type: DataType,
     pub(super) by_value: bool,
@@ -15,16 +15,16 @@ pub(super) struct TypeFacts {
     pub(super) align: char,
     pub(super) storage: char,
     /// The prefix of the names of its I/O functions: `int4` of `int4in`.
-    pub(super) functions: &'static str,
+    pub(super) functions: String,
     /// True if it has type modifiers.
     pub(super) modified: bool,
 }
 
-const fn facts(
+fn facts(
     data_type: DataType,
     (by_value, kind, category, preferred): (bool, char, char, bool),
     (align, storage): (char, char),
-    functions: &'static str,
+    functions: &str,
 ) -> TypeFacts {
     TypeFacts {
         data_type,
@@ -34,12 +34,12 @@ const fn facts(
         preferred,
         align,
         storage,
-        functions,
+        functions: functions.to_owned(),
         modified: false,
     }
 }
 
-const fn modified(facts: TypeFacts) -> TypeFacts {
+fn modified(facts: TypeFacts) -> TypeFacts {
     TypeFacts { modified: true, ..facts }
 }
 
@@ -49,7 +49,7 @@ const VARIABLE: (char, char) = ('i', 'x');
 
 /// All types that can be named, by OID.
 static BASE: LazyLock<Vec<TypeFacts>> = LazyLock::new(|| {
-    let mut all: Vec<TypeFacts> = DataType::all().filter_map(of).collect();
+    let mut all: Vec<TypeFacts> = DataType::all().filter_map(|one| of(&one)).collect();
     all.sort_by_key(|one| one.data_type.oid());
     all
 });
@@ -60,7 +60,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static TypeFacts> {
 }
 
 /// Returns the properties of a type; `None` if it has no row in `pg_type`.
-pub(super) fn of(data_type: DataType) -> Option<TypeFacts> {
+pub(super) fn of(data_type: &DataType) -> Option<TypeFacts> {
     use DataType as T;
     let number = (true, 'b', 'N', false);
     let preferred_number = (true, 'b', 'N', true);
@@ -77,7 +77,7 @@ pub(super) fn of(data_type: DataType) -> Option<TypeFacts> {
         T::Int4 => f(T::Int4, number, INTEGER, "int4"),
         T::Text => f(T::Text, (false, 'b', 'S', true), VARIABLE, "text"),
         T::Oid => f(T::Oid, preferred_number, INTEGER, "oid"),
-        T::Reg(_) => f(data_type, number, INTEGER, data_type.internal_name()),
+        T::Reg(_) => f(data_type.clone(), number, INTEGER, data_type.internal_name()),
         T::InternalChar => f(T::InternalChar, (true, 'b', 'Z', false), ('c', 'p'), "char"),
         T::Bit => modified(f(T::Bit, (false, 'b', 'V', false), VARIABLE, "bit_")),
         T::Varbit => modified(f(T::Varbit, (false, 'b', 'V', true), VARIABLE, "varbit_")),
@@ -98,26 +98,26 @@ pub(super) fn of(data_type: DataType) -> Option<TypeFacts> {
         T::Interval => modified(f(T::Interval, (false, 'b', 'T', true), LONG, "interval_")),
         T::Numeric => modified(f(T::Numeric, (false, 'b', 'N', false), ('i', 'm'), "numeric_")),
         T::Uuid => f(T::Uuid, user, ('c', 'p'), "uuid_"),
-        T::Word(kind) => of_word(kind),
-        T::Geometry(kind) => of_geometry(kind),
+        T::Word(kind) => of_word(*kind),
+        T::Geometry(kind) => of_geometry(*kind),
         T::AclItem => f(T::AclItem, user, INTEGER, "aclitem"),
         T::RefCursor => f(T::RefCursor, user, VARIABLE, "text"),
         T::NodeTree => f(T::NodeTree, (false, 'b', 'Z', false), VARIABLE, "pg_node_tree_"),
         T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
-        T::Enum(_) => f(data_type, (true, 'e', 'E', false), INTEGER, "enum_"),
-        T::Composite(_) => f(data_type, (false, 'c', 'C', false), ('d', 'x'), "record_"),
+        T::Enum(_) => f(data_type.clone(), (true, 'e', 'E', false), INTEGER, "enum_"),
+        T::Composite(_) => f(data_type.clone(), (false, 'c', 'C', false), ('d', 'x'), "record_"),
         T::Array(element) => {
-            let align = if of(*element)?.align == 'd' { 'd' } else { 'i' };
-            let array = f(data_type, (false, 'b', 'A', false), (align, 'x'), "array_");
-            TypeFacts { modified: of(*element)?.modified, ..array }
+            let align = if of(element)?.align == 'd' { 'd' } else { 'i' };
+            let array = f(data_type.clone(), (false, 'b', 'A', false), (align, 'x'), "array_");
+            TypeFacts { modified: of(element)?.modified, ..array }
         }
         _ => return of_signature(data_type),
     })
 }
 
 /// Returns the properties of a type that occurs in signatures only.
-fn of_signature(data_type: DataType) -> Option<TypeFacts> {
+fn of_signature(data_type: &DataType) -> Option<TypeFacts> {
     use DataType as T;
     let arrays = ((false, 'p', 'P', false), ('d', 'x'));
     let others = ((true, 'p', 'P', false), INTEGER);
@@ -133,7 +133,7 @@ fn of_signature(data_type: DataType) -> Option<TypeFacts> {
         T::Compatible => (others, "anycompatible_"),
         _ => return None,
     };
-    Some(facts(data_type, flags, storage, functions))
+    Some(facts(data_type.clone(), flags, storage, functions))
 }
 
 fn of_word(kind: FixedWidthKind) -> TypeFacts {
@@ -167,7 +167,7 @@ fn of_geometry(kind: GeometryKind) -> TypeFacts {
 impl TypeFacts {
     /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
     pub(super) fn io_functions(&self) -> [String; 4] {
-        ["in", "out", "recv", "send"].map(|suffix| match (self.data_type, suffix) {
+        ["in", "out", "recv", "send"].map(|suffix| match (&self.data_type, suffix) {
             // `aclitem` has no binary format.
             (DataType::AclItem, "recv" | "send") => String::new(),
             _ => format!("{}{suffix}", self.functions),
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn pg_type_lists_every_type() {
         for data_type in DataType::all() {
-            assert!(of(data_type).is_some(), "{data_type:?}");
+            assert!(of(&data_type).is_some(), "{data_type:?}");
         }
         assert_eq!(
-            of(DataType::Int4).unwrap().io_functions(),
+            of(&DataType::Int4).unwrap().io_functions(),
             ["int4in", "int4out", "int4recv", "int4send"]
         );
     }

@@ -82,11 +82,11 @@ impl PseudoType {
 
     fn row(&self, shape: &RelationDefinition) -> Option<Row> {
         let (like, align, storage) = match self.length {
-            -1 => (DataType::Array(&DataType::Text), 'i', 'x'),
+            -1 => (DataType::array_of(&DataType::Text), 'i', 'x'),
             8 => (DataType::Void, 'd', 'p'),
             _ => (DataType::Void, 'i', 'p'),
         };
-        let mut row = pg_catalog::type_row(shape, &pg_type::of(like)?, PG_CATALOG);
+        let mut row = pg_catalog::type_row(shape, &pg_type::of(&like)?, PG_CATALOG);
         let [input, output, receive, send] = self.io_functions();
         let function = |name: &str| oid(pg_proc::internal_oid(name));
         let own = [

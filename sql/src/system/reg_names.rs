@@ -202,7 +202,7 @@ fn operator(viewer: &DefinitionContext<'_>, objects: &CatalogObjects, text: &str
             return Err(Error::new("54023", "too many arguments").with_hint(hint));
         }
     }
-    let bases: Vec<DataType> = sides.into_iter().flatten().map(|one| one.base).collect();
+    let bases: Vec<DataType> = sides.into_iter().flatten().map(|one| one.base.clone()).collect();
     let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
     let found = pg_proc::operator(&name.name.value, &bases).filter(|_| is_ours);
     found.ok_or_else(|| {

@@ -82,7 +82,11 @@ fn read() -> Vec<RelationDefinition> {
             oid: FIRST_FREE_OID + shapes.len() as u32,
             schema: BENNU,
             name: view.name,
-            columns: view.columns.iter().map(|one| (one.name, one.data_type.into())).collect(),
+            columns: view
+                .columns
+                .iter()
+                .map(|one| (one.name, SqlType::from(&one.data_type)))
+                .collect(),
             is_table: false,
             query: None,
             positions: AHashMap::new(),
@@ -128,7 +132,7 @@ impl RelationDefinition {
     /// views; in tables 0, false or the empty name, NULL for nullable types.
     pub(super) fn row<'v>(&self, values: impl IntoIterator<Item = (&'v str, Datum)>) -> Vec<Datum> {
         let mut row: Vec<Datum> = match self.is_table {
-            true => self.columns.iter().map(|(_, sql_type)| nothing(sql_type.base)).collect(),
+            true => self.columns.iter().map(|(_, sql_type)| nothing(&sql_type.base)).collect(),
             false => vec![Datum::Null; self.columns.len()],
         };
         self.set(&mut row, values);
@@ -150,7 +154,7 @@ impl RelationDefinition {
     }
 }
 
-fn nothing(data_type: DataType) -> Datum {
+fn nothing(data_type: &DataType) -> Datum {
     match data_type {
         DataType::Bool => Datum::Bool(false),
         DataType::Int2 => Datum::Int2(0),
@@ -179,6 +183,6 @@ mod tests {
         oids.sort_unstable();
         assert!(oids.windows(2).all(|pair| pair[0] != pair[1]));
         let row = class.row([("relname", super::super::value::text("t"))]);
-        assert!(row.iter().zip(&class.columns).all(|(value, (_, of))| value.fits(of.base)));
+        assert!(row.iter().zip(&class.columns).all(|(value, (_, of))| value.fits(&of.base)));
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct FunctionNames<'a> {
 }
 
 impl FunctionNames<'_> {
-    fn shown(&self, sql_type: SqlType) -> String {
+    fn shown(&self, sql_type: &SqlType) -> String {
         self.catalog.shown_type_of(sql_type, self.path)
     }
 
@@ -96,7 +96,7 @@ impl FunctionNames<'_> {
 
     /// Returns the output of `regprocedure`: `f(integer,text)`.
     pub(super) fn signature(&self, function: &Function) -> String {
-        let types: Vec<String> = function.parameters.iter().map(|one| self.shown(*one)).collect();
+        let types: Vec<String> = function.parameters.iter().map(|one| self.shown(one)).collect();
         format!("{}({})", self.name(function), types.join(","))
     }
 
@@ -132,9 +132,9 @@ impl FunctionNames<'_> {
     fn returned(&self, function: &Function, text: &str) -> String {
         let names = function.record.parameters.iter().map(|one| one.name.clone());
         let columns: Vec<(String, SqlType)> =
-            names.zip(function.parameters.iter().copied()).collect();
+            names.zip(function.parameters.iter().cloned()).collect();
         let target = match function.columns.as_slice() {
-            [(_, sql_type)] if !sql_type.base.is_polymorphic() => Some(*sql_type),
+            [(_, sql_type)] if !sql_type.base.is_polymorphic() => Some(sql_type.clone()),
             _ => None,
         };
         let over = ExpressionInput { columns: &columns, target, is_domain: false };

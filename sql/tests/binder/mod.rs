@@ -37,14 +37,14 @@ create table counters (name varchar(10) primary key, stats.n bigint, stats.seen 
 /// System views of the scripts.
 struct System;
 
-fn column(name: &str, data_type: DataType) -> OutputColumn {
+fn column(name: &str, data_type: &DataType) -> OutputColumn {
     OutputColumn { name: name.to_owned(), sql_type: data_type.into(), origin: None }
 }
 
 impl SystemCatalog for System {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
         (schema == Some("bennu") && name == "regions")
-            .then(|| vec![column("table_name", DataType::Text), column("region", DataType::Int8)])
+            .then(|| vec![column("table_name", &DataType::Text), column("region", &DataType::Int8)])
     }
 
     fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
@@ -107,17 +107,17 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             }
             families.iter().position(|other| other.name == family.value).unwrap()
         });
-        let sql_type = one.type_name.sql_type;
+        let sql_type = &one.type_name.sql_type;
         let place = key.iter().position(|column| *column == index);
         let place = place.map_or(ColumnPlace::Packed { family, slot: index }, ColumnPlace::Key);
-        layout.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
+        layout.push(LayoutColumn { data_type: sql_type.base.clone(), place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
             generated: None,
             name: one.name.name.value.clone(),
-            sql_type,
+            sql_type: sql_type.clone(),
             not_null: one.not_null || key.contains(&index),
-            default: default.map(|one| bound(&one.expr, &[], Some(sql_type))),
+            default: default.map(|one| bound(&one.expr, &[], Some(sql_type.clone()))),
             identity: None,
             domain: None,
             dropped: false,
@@ -188,7 +188,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     let mut table =
         Table::clone(catalog.table_named(&ObjectName::public(&create.table.name.value)).unwrap());
     let columns: Vec<(String, SqlType)> =
-        table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+        table.columns.iter().map(|column| (column.name.clone(), column.sql_type.clone())).collect();
     let key = |expr| bound(expr, &columns, None);
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {

@@ -137,7 +137,7 @@ fn assigned(assignments: &[Assignment]) -> String {
     assignments.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn type_text(sql_type: SqlType) -> String {
+fn type_text(sql_type: &SqlType) -> String {
     let name = sql_type.base.sql_name();
     if sql_type.modifier == -1 { name.to_owned() } else { format!("{name}/{}", sql_type.modifier) }
 }
@@ -145,7 +145,7 @@ fn type_text(sql_type: SqlType) -> String {
 fn columns(columns: &[OutputColumn]) -> String {
     let column = |column: &OutputColumn| {
         let origin = column.origin.map_or(String::new(), |(_, index)| format!(" <{index}>"));
-        format!("{} {}{origin}", column.name, type_text(column.sql_type))
+        format!("{} {}{origin}", column.name, type_text(&column.sql_type))
     };
     columns.iter().map(column).collect::<Vec<_>>().join(", ")
 }

@@ -44,14 +44,14 @@ pub(crate) struct Database {
 /// System catalog with one view.
 struct System;
 
-fn column(name: &str, data_type: DataType) -> OutputColumn {
+fn column(name: &str, data_type: &DataType) -> OutputColumn {
     OutputColumn { name: name.to_owned(), sql_type: data_type.into(), origin: None }
 }
 
 impl SystemCatalog for System {
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>> {
         (schema == Some("bennu") && name == "regions")
-            .then(|| vec![column("region", DataType::Int8)])
+            .then(|| vec![column("region", &DataType::Int8)])
     }
 
     fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
@@ -130,7 +130,7 @@ impl Database {
     /// Plans a statement.
     pub(crate) fn plan(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Plan> {
         let constants = SessionConstants::new();
-        let types: Vec<_> = types.iter().map(|one| one.map(SqlType::from)).collect();
+        let types: Vec<_> = types.iter().map(|one| one.as_ref().map(SqlType::from)).collect();
         let bound = bind(statement, &self.catalog, &System, &constants, &types)?;
         sql::planner::plan(&bound.bound, self)
     }
@@ -314,7 +314,8 @@ fn answer(
     transaction: &Arc<Transaction>,
     parameters: Vec<Datum>,
 ) -> Result<String> {
-    let types: Vec<DataType> = plan.columns().iter().map(|column| column.sql_type.base).collect();
+    let types: Vec<DataType> =
+        plan.columns().iter().map(|column| column.sql_type.base.clone()).collect();
     let mut text = String::new();
     if !plan.is_query() {
         let mut outcome = exec::modify(plan, context(transaction, parameters))?;
@@ -349,7 +350,7 @@ fn row_text(row: &[Datum], types: &[DataType]) -> String {
             return "NULL".to_owned();
         }
         let mut bytes = Vec::new();
-        types::text::write_short(value, *data_type, &TextStyle::default(), &mut bytes);
+        types::text::write_short(value, data_type, &TextStyle::default(), &mut bytes);
         String::from_utf8(bytes).unwrap()
     };
     let values: Vec<String> = row.iter().zip(types).map(value).collect();

@@ -57,19 +57,20 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
             }
             families.iter().position(|other| other.name == family.value).unwrap()
         });
-        let sql_type = one.type_name.sql_type;
+        let sql_type = &one.type_name.sql_type;
         let in_key = key.iter().position(|key| key.column == index);
         slots.resize(families.len().max(slots.len()), 0);
         let place =
             in_key.map_or(ColumnPlace::Packed { family, slot: slots[family] }, ColumnPlace::Key);
         slots[family] += usize::from(in_key.is_none());
-        layout_columns.push(LayoutColumn { data_type: sql_type.base, place, missing: Datum::Null });
+        let data_type = sql_type.base.clone();
+        layout_columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
         columns.push(Column {
             generated: None,
             name: one.name.name.value.clone(),
-            sql_type,
+            sql_type: sql_type.clone(),
             not_null: one.not_null || in_key.is_some(),
-            default: one.default.as_ref().map(|one| bound(&one.expr, &[], Some(sql_type))),
+            default: one.default.as_ref().map(|one| bound(&one.expr, &[], Some(sql_type.clone()))),
             identity: None,
             domain: None,
             dropped: false,
@@ -158,7 +159,7 @@ fn layout(
 /// Returns the index of a CREATE INDEX, and the descriptor of its store table.
 pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index, TableDescriptor) {
     let columns: Vec<(String, SqlType)> =
-        table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
+        table.columns.iter().map(|column| (column.name.clone(), column.sql_type.clone())).collect();
     let keys: Vec<Expr> =
         create.keys.iter().map(|one| bound(&one.source.expr, &columns, None)).collect();
     let include: Vec<usize> =
@@ -167,11 +168,12 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let types: Vec<DataType> = keys
         .iter()
         .map(Expr::data_type)
+        .cloned()
         .chain(
             primary_key
                 .iter()
                 .chain(&include)
-                .map(|&column| table.layout.columns[column].data_type),
+                .map(|&column| table.layout.columns[column].data_type.clone()),
         )
         .collect();
     let mut key: Vec<KeyColumn> = create
@@ -194,8 +196,8 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
             ColumnPlace::Packed { family: 0, slot: position - key.len() }
         }
     };
-    let layout_column = |(position, &data_type): (usize, &DataType)| LayoutColumn {
-        data_type,
+    let layout_column = |(position, data_type): (usize, &DataType)| LayoutColumn {
+        data_type: data_type.clone(),
         place: place(position),
         missing: Datum::Null,
     };

@@ -138,7 +138,11 @@ mod tests {
 
     /// Aggregates `row_count` rows in two parts; returns these, and groups to merge them into.
     /// Row `i` has key `i % key_count`, NULL for 0, and value `i`.
-    fn parts(key_type: DataType, row_count: i32, key_count: i32) -> (Vec<PartialGroupSet>, Groups) {
+    fn parts(
+        key_type: &DataType,
+        row_count: i32,
+        key_count: i32,
+    ) -> (Vec<PartialGroupSet>, Groups) {
         let context = EvalContext::default();
         let value = Expr::column(1, Int4);
         let aggregates =
@@ -152,13 +156,13 @@ mod tests {
             let row = |i: &i32| {
                 let key = match i % key_count {
                     0 => Datum::Null,
-                    key if key_type == Int4 => Datum::Int4(key),
+                    key if *key_type == Int4 => Datum::Int4(key),
                     key => Datum::text(key.to_string()),
                 };
                 vec![key, Datum::Int4(*i)]
             };
             let rows: Vec<Vec<Datum>> = some.iter().map(row).collect();
-            plenty.feed(&Batch::from_rows(&[key_type, Int4], &rows), &context).unwrap();
+            plenty.feed(&Batch::from_rows(&[key_type.clone(), Int4], &rows), &context).unwrap();
             if number == 40 {
                 parts.push(plenty.take(&context).unwrap());
             }
@@ -167,7 +171,7 @@ mod tests {
         (parts, groups())
     }
 
-    fn check(key_type: DataType, row_count: i32, key_count: i32) {
+    fn check(key_type: &DataType, row_count: i32, key_count: i32) {
         let (parts, _) = parts(key_type, row_count, key_count);
         let mut found = BTreeMap::new();
         for partition in 0..PARTITION_COUNT {
@@ -200,13 +204,13 @@ mod tests {
 
     #[test]
     fn high_cardinality_groups_are_partitioned() {
-        check(Int4, 60_000, 35_000);
-        check(Text, 60_000, 35_000);
+        check(&Int4, 60_000, 35_000);
+        check(&Text, 60_000, 35_000);
     }
 
     #[test]
     fn low_cardinality_groups_are_not_partitioned() {
-        let (parts, mut groups) = parts(Int4, 50_000, 100);
+        let (parts, mut groups) = parts(&Int4, 50_000, 100);
         assert_eq!(parts.len(), 2);
         for part in parts {
             let PartialGroupSet::Whole(part) = part else { panic!("few groups are not cut") };

@@ -23,8 +23,8 @@ pub(super) struct IntegerBitAggregate {
 }
 
 impl IntegerBitAggregate {
-    pub(super) fn new(data_type: DataType, combine: Combine) -> IntegerBitAggregate {
-        IntegerBitAggregate { data_type, combine, states: Vec::new() }
+    pub(super) fn new(data_type: &DataType, combine: Combine) -> IntegerBitAggregate {
+        IntegerBitAggregate { data_type: data_type.clone(), combine, states: Vec::new() }
     }
 
     fn add<T: Copy + Into<i64>>(
@@ -72,7 +72,7 @@ impl Accumulator for IntegerBitAggregate {
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
-        Ok(match (self.states[group], self.data_type) {
+        Ok(match (self.states[group], &self.data_type) {
             (None, _) => Datum::Null,
             (Some(value), DataType::Int2) => Datum::Int2(value as i16),
             (Some(value), DataType::Int4) => Datum::Int4(value as i32),

@@ -34,7 +34,7 @@ fn too_large() -> Error {
 }
 
 impl ArrayAgg {
-    pub(super) fn new(argument: DataType, interrupt: &Interrupt) -> ArrayAgg {
+    pub(super) fn new(argument: &DataType, interrupt: &Interrupt) -> ArrayAgg {
         ArrayAgg {
             of_arrays: argument.element().is_some(),
             arrays: Vec::new(),
@@ -152,9 +152,9 @@ pub(super) struct StringAgg {
 }
 
 impl StringAgg {
-    pub(super) fn new(argument: DataType, interrupt: &Interrupt) -> StringAgg {
+    pub(super) fn new(argument: &DataType, interrupt: &Interrupt) -> StringAgg {
         StringAgg {
-            is_text: argument != DataType::Bytea,
+            is_text: *argument != DataType::Bytea,
             states: Vec::new(),
             byte_count: 0,
             interrupt: interrupt.clone(),
@@ -245,7 +245,7 @@ pub(super) struct JsonTexts {
 }
 
 impl JsonTexts {
-    pub(super) fn new(argument: DataType, of_pairs: bool, context: &EvalContext) -> JsonTexts {
+    pub(super) fn new(argument: &DataType, of_pairs: bool, context: &EvalContext) -> JsonTexts {
         JsonTexts {
             of_pairs,
             by_line: !of_pairs && (argument.element().is_some() || argument.is_row()),

@@ -35,7 +35,7 @@ pub(super) struct MinMax {
 }
 
 impl MinMax {
-    pub(super) fn new(data_type: DataType, wanted: Ordering) -> MinMax {
+    pub(super) fn new(data_type: &DataType, wanted: Ordering) -> MinMax {
         let best = match data_type.representation() {
             Representation::Int2
             | Representation::Int4
@@ -47,7 +47,7 @@ impl MinMax {
             Representation::Float4 | Representation::Float8 => ExtremeValues::Floats(Vec::new()),
             _ => ExtremeValues::Datums(Vec::new()),
         };
-        MinMax { data_type, wanted, seen: Vec::new(), best, heap_bytes: 0 }
+        MinMax { data_type: data_type.clone(), wanted, seen: Vec::new(), best, heap_bytes: 0 }
     }
 
     fn integers<T: Copy + Into<i64>>(
@@ -113,10 +113,10 @@ impl MinMax {
                 values[index].cmp(best) != self.wanted.reverse()
             }
             (VectorData::Text(_), best) => {
-                argument.datum(index).compare_typed(best, self.data_type) == self.wanted
+                argument.datum(index).compare_typed(best, &self.data_type) == self.wanted
             }
             (_, best) => {
-                let order = argument.datum(index).compare_typed(best, self.data_type);
+                let order = argument.datum(index).compare_typed(best, &self.data_type);
                 order != self.wanted.reverse()
             }
         }
@@ -136,7 +136,7 @@ impl MinMax {
         if !self.seen[group] {
             return Datum::Null;
         }
-        match (&self.best, self.data_type) {
+        match (&self.best, &self.data_type) {
             (ExtremeValues::Integers(best), DataType::Int2) => Datum::Int2(best[group] as i16),
             (ExtremeValues::Integers(best), DataType::Int4) => Datum::Int4(best[group] as i32),
             (ExtremeValues::Integers(best), DataType::Date) => Datum::Date(best[group] as i32),
@@ -187,7 +187,7 @@ impl Accumulator for MinMax {
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
-        let mut single = Vector::new(self.data_type, 1);
+        let mut single = Vector::new(&self.data_type, 1);
         single.push(&partial[0]);
         let group = u32::try_from(group).expect("groups are numbered in 32 bits");
         self.update(&[group], &[&single])

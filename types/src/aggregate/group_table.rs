@@ -62,15 +62,15 @@ impl GroupTable {
         let key_types = &types[..key_count];
         let index = match key_types {
             [] => Index::Single,
-            [one] if is_fixed(*one) => Index::One { groups: AHashMap::new(), null: None },
-            [_, _] if key_types.iter().all(|t| is_fixed(*t)) => Index::Two(AHashMap::new()),
+            [one] if is_fixed(one) => Index::One { groups: AHashMap::new(), null: None },
+            [_, _] if key_types.iter().all(is_fixed) => Index::Two(AHashMap::new()),
             _ => Index::Bytes { groups: AHashMap::new(), key_bytes: 0 },
         };
         GroupTable {
             key_types: key_types.to_vec(),
             index,
             keys: Keys {
-                columns: types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
+                columns: types.iter().map(|data_type| Vector::new(data_type, 0)).collect(),
                 group_count: 0,
                 heap_bytes: 0,
             },
@@ -142,7 +142,7 @@ impl GroupTable {
                 groups.extend((0..row_count).map(|row| {
                     bytes.clear();
                     for (column, data_type) in keys.iter().zip(&self.key_types) {
-                        write_key(column, row, *data_type, &mut bytes);
+                        write_key(column, row, data_type, &mut bytes);
                     }
                     index.get(bytes.as_slice()).copied().unwrap_or(NONE)
                 }));
@@ -195,7 +195,7 @@ impl GroupTable {
         for row in 0..row_count {
             key.clear();
             for (column, data_type) in keys.iter().zip(&self.key_types) {
-                write_key(column, row, *data_type, &mut key);
+                write_key(column, row, data_type, &mut key);
             }
             let group = match groups.last() {
                 Some(group) if key == last => *group,
@@ -270,7 +270,7 @@ impl Keys {
 /// Returns a hash of each row's key, equal for equal keys within this process, for partitioning.
 pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) -> Vec<u64> {
     debug_assert_eq!(keys.len(), key_types.len(), "a type for each key");
-    if !key_types.is_empty() && key_types.iter().all(|data_type| is_fixed(*data_type)) {
+    if !key_types.is_empty() && key_types.iter().all(is_fixed) {
         return fixed_hashes(keys, row_count);
     }
     let hasher = RandomState::with_seeds(0x9e37, 0x79b9, 0x7f4a, 0x7c15);
@@ -278,7 +278,7 @@ pub fn key_hashes(keys: &[&Vector], key_types: &[DataType], row_count: usize) ->
     let hash = |row| {
         key.clear();
         for (column, data_type) in keys.iter().zip(key_types) {
-            write_key(column, row, *data_type, &mut key);
+            write_key(column, row, data_type, &mut key);
         }
         hasher.hash_one(key.as_slice())
     };
@@ -310,7 +310,7 @@ fn mixed(bits: u64) -> u64 {
 }
 
 /// Returns whether values of a type have at most 64 bits.
-fn is_fixed(data_type: DataType) -> bool {
+fn is_fixed(data_type: &DataType) -> bool {
     matches!(
         data_type.representation(),
         Representation::Bool
@@ -378,7 +378,7 @@ fn float_bits(value: f64) -> u64 {
 
 /// Appends a value to a key: a NULL flag, then bytes that are equal for equal values. Their
 /// length is fixed by the type or precedes them.
-fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>) {
+fn write_key(vector: &Vector, row: usize, data_type: &DataType, key: &mut Vec<u8>) {
     if vector.is_null(row) {
         key.push(0);
         return;
@@ -399,7 +399,7 @@ fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>
         }
         VectorData::Float8(values) => key.extend(float_bits(values[row]).to_le_bytes()),
         VectorData::Numeric(values) => write_numeric(&values[row], key),
-        VectorData::Text(values) if data_type == DataType::Char => {
+        VectorData::Text(values) if *data_type == DataType::Char => {
             write_bytes(without_blanks(values.str(row)).as_bytes(), key);
         }
         VectorData::Text(values) | VectorData::Bytea(values) => write_bytes(values.get(row), key),
@@ -409,7 +409,7 @@ fn write_key(vector: &Vector, row: usize, data_type: DataType, key: &mut Vec<u8>
     }
 }
 
-fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
+fn write_nested(nested: &Nested, data_type: &DataType, key: &mut Vec<u8>) {
     match nested {
         Nested::Array(array) => {
             write_length(array.dimensions.len(), key);
@@ -417,7 +417,7 @@ fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
                 key.extend(dimension.lower.to_le_bytes());
                 write_length(dimension.length, key);
             }
-            let element = data_type.element().unwrap_or(DataType::Unknown);
+            let element = data_type.element().unwrap_or(&DataType::Unknown);
             let mut elements = Vector::new(element, array.elements.len());
             array.elements.iter().for_each(|value| elements.push(value));
             (0..elements.len()).for_each(|row| write_key(&elements, row, element, key));
@@ -433,7 +433,7 @@ fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
         Nested::Record(record) => {
             write_length(record.values.len(), key);
             for (value, (_, data_type)) in record.values.iter().zip(record.fields.iter()) {
-                write_key(&Vector::constant(value, *data_type, 1), 0, *data_type, key);
+                write_key(&Vector::constant(value, data_type, 1), 0, data_type, key);
             }
         }
         Nested::Bits(bits) => {

@@ -83,7 +83,7 @@ impl PartialGroups {
 impl Groups {
     /// Creates an empty aggregation; without group keys it has one group.
     pub fn new(group_by: &[Expr], aggregates: &[Aggregate], context: &EvalContext) -> Groups {
-        let key_types: Vec<DataType> = group_by.iter().map(Expr::data_type).collect();
+        let key_types: Vec<DataType> = group_by.iter().map(Expr::data_type).cloned().collect();
         let table = (!key_types.is_empty()).then(|| GroupTable::new(&key_types));
         let mut states: Vec<AggregateStates> =
             aggregates.iter().map(|one| AggregateStates::new(one, context)).collect();
@@ -197,7 +197,7 @@ impl Groups {
 
     /// Returns the types of the keys.
     pub fn key_types(&self) -> Vec<DataType> {
-        self.group_by.iter().map(Expr::data_type).collect()
+        self.group_by.iter().map(Expr::data_type).cloned().collect()
     }
 
     /// Returns the partial result.

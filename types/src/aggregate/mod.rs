@@ -260,7 +260,7 @@ pub trait Accumulator: Send {
     /// those of [`Aggregate::partial_types`]. Frequently used aggregates override it to avoid
     /// datums.
     fn partial_columns(&self, group_count: usize, types: &[DataType]) -> Result<Vec<Vector>> {
-        let column = |data_type: &DataType| Vector::new(*data_type, group_count);
+        let column = |data_type: &DataType| Vector::new(data_type, group_count);
         let mut columns: Vec<Vector> = types.iter().map(column).collect();
         for group in 0..group_count {
             let partial = self.partial(group)?;
@@ -319,7 +319,7 @@ impl Aggregate {
     pub fn accumulator(&self, context: &EvalContext) -> Box<dyn Accumulator> {
         let argument = self.argument_type();
         let sorted = |question| {
-            let value = self.arguments.last().map_or(DataType::Text, Expr::data_type);
+            let value = self.arguments.last().map_or(&DataType::Text, Expr::data_type);
             Box::new(SortedValues::new(question, value))
         };
         match self.kind {
@@ -339,7 +339,7 @@ impl Aggregate {
             AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),
             AggregateKind::ApproxPercentile => Box::new(Percentiles::default()),
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor
-                if argument == DataType::Bit =>
+                if *argument == DataType::Bit =>
             {
                 Box::new(BitStrings::new(self.kind))
             }
@@ -378,8 +378,8 @@ impl Aggregate {
     }
 
     /// Returns the type of the first argument; bigint for `count(*)`.
-    fn argument_type(&self) -> DataType {
-        self.arguments.first().map_or(DataType::Int8, Expr::data_type)
+    fn argument_type(&self) -> &DataType {
+        self.arguments.first().map_or(&DataType::Int8, Expr::data_type)
     }
 
     /// Returns whether the order of rows can change the result, if only in the last digit.
@@ -440,7 +440,8 @@ impl Aggregate {
     /// expressions.
     pub fn buffered_types(&self) -> Vec<DataType> {
         let kept = self.kept_expressions();
-        std::iter::once(DataType::Int8).chain(kept.iter().map(Expr::data_type)).collect()
+        let kept = kept.iter().map(|one| one.data_type().clone());
+        std::iter::once(DataType::Int8).chain(kept).collect()
     }
 
     /// Returns all expressions of the call.
@@ -494,23 +495,27 @@ impl Aggregate {
                 DataType::Int2 | DataType::Int4 => vec![DataType::Int8; 2],
                 _ => vec![DataType::Int8, DataType::Numeric],
             },
-            AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => vec![argument],
-            AggregateKind::ArrayAgg | AggregateKind::JsonbAgg | AggregateKind::JsonbObjectAgg => {
-                vec![self.data_type]
+            AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => {
+                vec![argument.clone()]
             }
-            AggregateKind::StringAgg => vec![self.data_type; 2],
+            AggregateKind::ArrayAgg | AggregateKind::JsonbAgg | AggregateKind::JsonbObjectAgg => {
+                vec![self.data_type.clone()]
+            }
+            AggregateKind::StringAgg => vec![self.data_type.clone(); 2],
             AggregateKind::JsonAgg | AggregateKind::JsonObjectAgg => vec![DataType::Text],
             AggregateKind::PercentileCont | AggregateKind::PercentileDisc | AggregateKind::Mode => {
-                let value = self.arguments.last().map_or(DataType::Text, Expr::data_type);
-                vec![argument, value.array().unwrap_or(value)]
+                let value = self.arguments.last().map_or(&DataType::Text, Expr::data_type);
+                vec![argument.clone(), value.array().unwrap_or_else(|| value.clone())]
             }
             AggregateKind::Hypothetical(_) => vec![DataType::Int8; 3],
             AggregateKind::BoolAnd | AggregateKind::BoolOr => vec![DataType::Bool],
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
-                vec![if argument == DataType::Bit { argument } else { DataType::Int8 }]
+                vec![if *argument == DataType::Bit { DataType::Bit } else { DataType::Int8 }]
             }
             AggregateKind::ApproxPercentile => vec![DataType::Float8, DataType::Bytea],
-            AggregateKind::Pairs(_) => [&[DataType::Int8][..], &[DataType::Float8; 5]].concat(),
+            AggregateKind::Pairs(_) => {
+                [&[DataType::Int8][..], &[const { DataType::Float8 }; 5]].concat()
+            }
             AggregateKind::ApproxCountDistinct => vec![DataType::Bytea],
             AggregateKind::StddevPop
             | AggregateKind::StddevSamp

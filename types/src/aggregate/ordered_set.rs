@@ -88,8 +88,13 @@ pub(super) struct SortedValues {
 }
 
 impl SortedValues {
-    pub(super) fn new(question: OrderedSetFunction, value_type: DataType) -> SortedValues {
-        SortedValues { question, value_type, fractions: Vec::new(), values: Vec::new() }
+    pub(super) fn new(question: OrderedSetFunction, value_type: &DataType) -> SortedValues {
+        SortedValues {
+            question,
+            value_type: value_type.clone(),
+            fractions: Vec::new(),
+            values: Vec::new(),
+        }
     }
 
     /// Returns the value at a fraction.
@@ -127,7 +132,7 @@ impl SortedValues {
         let mut start = 0;
         for row in 0..values.len() {
             let ends = row + 1 == values.len()
-                || values.compare_typed(row, values, row + 1, self.value_type).is_ne();
+                || values.compare_typed(row, values, row + 1, &self.value_type).is_ne();
             if ends {
                 if row + 1 - start > best_count {
                     best_count = row + 1 - start;
@@ -143,7 +148,7 @@ impl SortedValues {
 impl Accumulator for SortedValues {
     fn resize(&mut self, group_count: usize) {
         self.fractions.resize(group_count, None);
-        self.values.resize_with(group_count, || Vector::new(self.value_type, 0));
+        self.values.resize_with(group_count, || Vector::new(&self.value_type, 0));
     }
 
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
@@ -239,7 +244,7 @@ impl HypotheticalRanks {
         let values: Vec<Datum> = sorted.iter().map(|vector| vector.datum(row)).collect();
         let same = |last: &Vec<Datum>| {
             let pairs = last.iter().zip(&values).zip(&self.orders);
-            let mut pairs = pairs.map(|((a, b), order)| a.compare_typed(b, order.data_type));
+            let mut pairs = pairs.map(|((a, b), order)| a.compare_typed(b, &order.data_type));
             pairs.all(Ordering::is_eq)
         };
         if !state.last.as_ref().is_some_and(same) {

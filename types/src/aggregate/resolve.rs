@@ -1,7 +1,7 @@
 //! Resolution of aggregate calls by name and argument types.
 
 use super::{AggregateKind, HypotheticalSetFunction, PairStatistic};
-use crate::datatype::DataType;
+use crate::datatype::{DataType, FixedWidthKind};
 
 /// A resolved aggregate.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,21 +33,21 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<ResolvedAggregate> 
         (AggregateKind::ApproxPercentile | AggregateKind::Pairs(_), [_, _]) => {
             let counts = kind == AggregateKind::Pairs(PairStatistic::Count);
             let result = if counts { DataType::Int8 } else { DataType::Float8 };
-            let numbers = arguments.iter().all(|argument| is_number(*argument));
+            let numbers = arguments.iter().all(is_number);
             numbers.then(|| resolved(vec![DataType::Float8; 2], result))?
         }
         (AggregateKind::StringAgg, [value, delimiter]) => {
-            let taken = string_type(*value, *delimiter)?;
-            resolved(vec![taken; 2], taken)
+            let taken = string_type(value, delimiter)?;
+            resolved(vec![taken.clone(); 2], taken)
         }
         (AggregateKind::JsonObjectAgg, [key, value]) => {
-            resolved(vec![known(*key), known(*value)], DataType::Json)
+            resolved(vec![known(key), known(value)], DataType::Json)
         }
         (AggregateKind::JsonbObjectAgg, [key, value]) => {
-            resolved(vec![known(*key), known(*value)], DataType::Jsonb)
+            resolved(vec![known(key), known(value)], DataType::Jsonb)
         }
         (_, [argument]) => {
-            let (taken, result) = of_one(kind, *argument)?;
+            let (taken, result) = of_one(kind, argument)?;
             resolved(vec![taken], result)
         }
         _ => None,
@@ -64,31 +64,39 @@ pub fn resolve_ordered(
     let resolved = |kind, arguments: &[DataType], data_type| {
         Some(ResolvedAggregate { kind, arguments: arguments.to_vec(), data_type })
     };
-    const FRACTIONS: DataType = DataType::Array(&DataType::Float8);
-    let fraction = |given: DataType| match given {
-        DataType::Array(of) if is_number(*of) => Some(FRACTIONS),
+    const FRACTIONS: DataType = DataType::array_of(&DataType::Float8);
+    let fraction = |given: &DataType| match given {
+        DataType::Array(of) if is_number(of) => Some(FRACTIONS),
         given => is_number(given).then_some(DataType::Float8),
     };
-    let result = |fraction: DataType, value: DataType| match fraction {
-        FRACTIONS => value.array(),
-        _ => Some(value),
+    let result = |fraction: &DataType, value: &DataType| match *fraction == FRACTIONS {
+        true => value.array(),
+        false => Some(value.clone()),
     };
     match (name, direct, sorted) {
         ("mode", [], [value]) => {
-            let value = known(*value);
-            resolved(AggregateKind::Mode, &[value], value)
+            let value = known(value);
+            resolved(AggregateKind::Mode, std::slice::from_ref(&value), value.clone())
         }
         ("percentile_disc", [given], [value]) => {
-            let (fraction, value) = (fraction(*given)?, known(*value));
-            resolved(AggregateKind::PercentileDisc, &[fraction, value], result(fraction, value)?)
+            let (fraction, value) = (fraction(given)?, known(value));
+            resolved(
+                AggregateKind::PercentileDisc,
+                &[fraction.clone(), value.clone()],
+                result(&fraction, &value)?,
+            )
         }
         ("percentile_cont", [given], [value]) => {
             let value = match value {
                 DataType::Interval | DataType::Time => DataType::Interval,
-                value => is_number(*value).then_some(DataType::Float8)?,
+                value => is_number(value).then_some(DataType::Float8)?,
             };
-            let fraction = fraction(*given)?;
-            resolved(AggregateKind::PercentileCont, &[fraction, value], result(fraction, value)?)
+            let fraction = fraction(given)?;
+            resolved(
+                AggregateKind::PercentileCont,
+                &[fraction.clone(), value.clone()],
+                result(&fraction, &value)?,
+            )
         }
         _ => {
             let kind = HypotheticalSetFunction::from_name(name)?;
@@ -101,22 +109,22 @@ pub fn resolve_ordered(
 }
 
 /// Returns the argument type and the result type of an aggregate with one argument.
-fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType)> {
+fn of_one(kind: AggregateKind, argument: &DataType) -> Option<(DataType, DataType)> {
     Some(match kind {
         AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => match argument {
             DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Bit => {
-                (argument, argument)
+                (argument.clone(), argument.clone())
             }
             _ => return None,
         },
         AggregateKind::AnyValue => (known(argument), known(argument)),
-        AggregateKind::Count => (argument, DataType::Int8),
+        AggregateKind::Count => (argument.clone(), DataType::Int8),
         AggregateKind::ApproxCountDistinct => (known(argument), DataType::Int8),
-        AggregateKind::Sum => (argument, sum_type(argument)?),
-        AggregateKind::Avg => (argument, average_type(argument)?),
+        AggregateKind::Sum => (argument.clone(), sum_type(argument)?),
+        AggregateKind::Avg => (argument.clone(), average_type(argument)?),
         AggregateKind::Min | AggregateKind::Max => {
             let ordered = ordered_type(argument)?;
-            (ordered, ordered)
+            (ordered.clone(), ordered)
         }
         AggregateKind::BoolAnd | AggregateKind::BoolOr => match argument {
             DataType::Bool | DataType::Unknown => (DataType::Bool, DataType::Bool),
@@ -128,11 +136,11 @@ fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType
         | AggregateKind::VarSamp => match argument {
             DataType::Unknown => (DataType::Float8, DataType::Float8),
             DataType::Interval => return None,
-            argument => (argument, average_type(argument)?),
+            argument => (argument.clone(), average_type(argument)?),
         },
         AggregateKind::ArrayAgg => match argument {
-            DataType::Array(_) => (argument, argument),
-            argument => (argument, argument.array()?),
+            DataType::Array(_) => (argument.clone(), argument.clone()),
+            argument => (argument.clone(), argument.array()?),
         },
         AggregateKind::JsonAgg => (known(argument), DataType::Json),
         AggregateKind::JsonbAgg => (known(argument), DataType::Jsonb),
@@ -141,41 +149,42 @@ fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType
 }
 
 /// Returns a type; `text` for an untyped literal.
-fn known(argument: DataType) -> DataType {
-    if argument == DataType::Unknown { DataType::Text } else { argument }
+fn known(argument: &DataType) -> DataType {
+    if *argument == DataType::Unknown { DataType::Text } else { argument.clone() }
 }
 
 /// Returns whether values of a type are implicitly cast to double precision.
-fn is_number(argument: DataType) -> bool {
-    argument.is_number() || argument == DataType::Unknown
+fn is_number(argument: &DataType) -> bool {
+    argument.is_number() || *argument == DataType::Unknown
 }
 
 /// Returns the type of the arguments of `string_agg`.
-fn string_type(value: DataType, delimiter: DataType) -> Option<DataType> {
+fn string_type(value: &DataType, delimiter: &DataType) -> Option<DataType> {
     let of = |argument: DataType| match argument {
         DataType::Unknown => Some(DataType::Unknown),
         DataType::Bytea => Some(DataType::Bytea),
         argument => argument.is_text().then_some(DataType::Text),
     };
-    match (of(value)?, of(delimiter)?) {
+    match (of(value.clone())?, of(delimiter.clone())?) {
         (DataType::Unknown, DataType::Unknown) => Some(DataType::Text),
         (DataType::Unknown, one) | (one, DataType::Unknown) => Some(one),
         (one, other) => (one == other).then_some(one),
     }
 }
 
-fn sum_type(argument: DataType) -> Option<DataType> {
+fn sum_type(argument: &DataType) -> Option<DataType> {
     match argument {
         DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
         DataType::Int8 | DataType::Numeric => Some(DataType::Numeric),
-        DataType::Float4 | DataType::Float8 | DataType::Interval | DataType::MONEY => {
-            Some(argument)
-        }
+        DataType::Float4
+        | DataType::Float8
+        | DataType::Interval
+        | DataType::Word(FixedWidthKind::Money) => Some(argument.clone()),
         _ => None,
     }
 }
 
-fn average_type(argument: DataType) -> Option<DataType> {
+fn average_type(argument: &DataType) -> Option<DataType> {
     match argument {
         DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric => {
             Some(DataType::Numeric)
@@ -187,7 +196,7 @@ fn average_type(argument: DataType) -> Option<DataType> {
 }
 
 /// Returns the type as which `min` and `max` compare an argument.
-fn ordered_type(argument: DataType) -> Option<DataType> {
+fn ordered_type(argument: &DataType) -> Option<DataType> {
     match argument {
         DataType::Bool
         | DataType::Bytea
@@ -198,10 +207,9 @@ fn ordered_type(argument: DataType) -> Option<DataType> {
         | DataType::Record
         | DataType::Composite(_)
         | DataType::Jsonb
-        | DataType::MACADDR
-        | DataType::MACADDR8 => None,
+        | DataType::Word(FixedWidthKind::MacAddr | FixedWidthKind::MacAddr8) => None,
         other if !other.is_ordered() => None,
         DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
-        other => Some(other),
+        other => Some(other.clone()),
     }
 }

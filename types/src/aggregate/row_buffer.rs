@@ -41,7 +41,7 @@ impl BufferedArgument {
         match self {
             BufferedArgument::Column(column) => columns[*column].take(rows),
             BufferedArgument::Constant(value, data_type) => {
-                Vector::constant(value, *data_type, rows.len())
+                Vector::constant(value, data_type, rows.len())
             }
         }
     }
@@ -67,7 +67,7 @@ impl AggregateRowBuffer {
             match (column, argument) {
                 (Some(column), _) => Some(BufferedArgument::Column(column)),
                 (None, Expr::Constant { value, data_type }) => {
-                    Some(BufferedArgument::Constant(value.clone(), *data_type))
+                    Some(BufferedArgument::Constant(value.clone(), data_type.clone()))
                 }
                 (None, _) => None,
             }
@@ -79,7 +79,7 @@ impl AggregateRowBuffer {
         let rows = match aggregate.distinct {
             true => Rows::Distinct(GroupTable::with_payload(&types, keys.len() + 1)),
             false => Rows::All {
-                columns: types.iter().map(|data_type| Vector::new(*data_type, 0)).collect(),
+                columns: types.iter().map(|data_type| Vector::new(data_type, 0)).collect(),
                 heap_bytes: 0,
             },
         };

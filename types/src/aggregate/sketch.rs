@@ -108,8 +108,8 @@ pub(super) struct DistinctSketches {
 
 impl DistinctSketches {
     /// Creates sketches of values of this type.
-    pub(super) fn new(data_type: DataType) -> DistinctSketches {
-        DistinctSketches { data_type, sketches: Vec::new(), key: Vec::new() }
+    pub(super) fn new(data_type: &DataType) -> DistinctSketches {
+        DistinctSketches { data_type: data_type.clone(), sketches: Vec::new(), key: Vec::new() }
     }
 }
 
@@ -125,7 +125,7 @@ impl Accumulator for DistinctSketches {
                 continue;
             }
             self.key.clear();
-            keycode::encode(&values.datum(row), self.data_type, false, false, &mut self.key)?;
+            keycode::encode(&values.datum(row), &self.data_type, false, false, &mut self.key)?;
             self.sketches[group as usize].add(xxh3_64(&self.key));
         }
         Ok(())
@@ -179,9 +179,9 @@ mod tests {
     use crate::numeric::Numeric;
 
     fn sketches(values: impl Iterator<Item = i64>) -> DistinctSketches {
-        let mut sketches = DistinctSketches::new(DataType::Int8);
+        let mut sketches = DistinctSketches::new(&DataType::Int8);
         sketches.resize(1);
-        let mut vector = Vector::new(DataType::Int8, 0);
+        let mut vector = Vector::new(&DataType::Int8, 0);
         values.for_each(|value| vector.push(&Datum::Int8(value)));
         vector.push(&Datum::Null);
         sketches.update(&vec![0; vector.len()], &[&vector]).unwrap();
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn equal_values_of_different_scale_count_once() {
-        let mut sketches = DistinctSketches::new(DataType::Numeric);
+        let mut sketches = DistinctSketches::new(&DataType::Numeric);
         sketches.resize(1);
-        let mut vector = Vector::new(DataType::Numeric, 0);
+        let mut vector = Vector::new(&DataType::Numeric, 0);
         for (mantissa, scale) in [(10, 1), (100, 2), (1, 0), (11, 1)] {
             vector.push(&Datum::Numeric(Numeric::from_mantissa(mantissa, scale)));
         }

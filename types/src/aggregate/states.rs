@@ -152,7 +152,7 @@ impl AggregateStates {
         if let Some(kept) = self.kept.take() {
             kept.feed(self.accumulator.as_mut())?;
         }
-        let mut results = Vector::new(self.aggregate.data_type, groups.len());
+        let mut results = Vector::new(&self.aggregate.data_type, groups.len());
         let count = groups.len();
         self.accumulator.finish_all(groups, &mut results)?;
         debug_assert_eq!(results.len(), count, "a result for each group");

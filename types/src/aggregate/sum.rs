@@ -171,8 +171,8 @@ pub(super) struct IntegerSum {
 }
 
 impl IntegerSum {
-    pub(super) fn new(argument: DataType, average: bool) -> IntegerSum {
-        IntegerSum { argument, totals: Vec::new(), average }
+    pub(super) fn new(argument: &DataType, average: bool) -> IntegerSum {
+        IntegerSum { argument: argument.clone(), totals: Vec::new(), average }
     }
 }
 
@@ -376,8 +376,8 @@ pub(super) struct FloatSum {
 }
 
 impl FloatSum {
-    pub(super) fn new(argument: DataType, average: bool) -> FloatSum {
-        let real = argument == DataType::Float4 && !average;
+    pub(super) fn new(argument: &DataType, average: bool) -> FloatSum {
+        let real = *argument == DataType::Float4 && !average;
         FloatSum { sums: Vec::new(), counts: Vec::new(), average, real }
     }
 

@@ -56,7 +56,7 @@ fn equal_values_with_different_representations_form_one_group() {
     ];
     for (data_type, values, expected) in cases {
         let rows: Vec<Vec<Datum>> = values.iter().map(|value| vec![value.clone()]).collect();
-        assert_eq!(group(&[data_type], &rows).0, expected, "{values:?}");
+        assert_eq!(group(std::slice::from_ref(&data_type), &rows).0, expected, "{values:?}");
         // The same with a second column, which uses the encoding as bytes.
         let rows: Vec<Vec<Datum>> =
             values.iter().map(|value| vec![value.clone(), Datum::text("x"), Datum::Null]).collect();
@@ -117,7 +117,7 @@ fn aggregate_update_applies_filter_and_group() {
     let late =
         Expr::compare(CompareOp::Gt, Expr::column(0, Int4), Expr::constant(Datum::Int4(1), Int4));
     let ResolvedAggregate { kind, arguments, data_type } = resolve("sum", &[Int4]).unwrap();
-    assert_eq!((kind, arguments, data_type), (AggregateKind::Sum, vec![Int4], Int8));
+    assert_eq!((kind, arguments, data_type.clone()), (AggregateKind::Sum, vec![Int4], Int8));
     let sum = Aggregate {
         kind,
         arguments: vec![Expr::column(0, Int4)],
@@ -177,7 +177,7 @@ fn calls() -> Vec<Aggregate> {
                 _ => Expr::column(column, of),
             };
             let ResolvedAggregate { kind, data_type, .. } =
-                resolve(name, &[argument.data_type()]).unwrap();
+                resolve(name, &[argument.data_type().clone()]).unwrap();
             for (distinct, is_filtered) in [(false, false), (true, false), (true, true)] {
                 let one = Expr::constant(Datum::Int8(1), Int8);
                 let late = Expr::compare(CompareOp::Gt, Expr::column(0, Int8), one);
@@ -187,7 +187,7 @@ fn calls() -> Vec<Aggregate> {
                     distinct,
                     order_by: vec![],
                     filter: is_filtered.then_some(late),
-                    data_type,
+                    data_type: data_type.clone(),
                 });
             }
         }
@@ -225,12 +225,19 @@ fn pair_calls() -> Vec<Aggregate> {
     let percentile = ("approx_percentile", vec![Expr::column(1, Float8), half]);
     let mut calls = Vec::new();
     for (name, arguments) in bits.into_iter().chain(pairs).chain([percentile]) {
-        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).cloned().collect();
         let ResolvedAggregate { kind, data_type, .. } = resolve(name, &types).unwrap();
         for distinct in [false, true] {
             let arguments = arguments.clone();
             let order_by = vec![];
-            calls.push(Aggregate { kind, arguments, distinct, order_by, filter: None, data_type });
+            calls.push(Aggregate {
+                kind,
+                arguments,
+                distinct,
+                order_by,
+                filter: None,
+                data_type: data_type.clone(),
+            });
         }
     }
     calls
@@ -258,7 +265,7 @@ fn collecting_calls() -> Vec<Aggregate> {
     ]
     .into_iter()
     .map(|(name, arguments)| {
-        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+        let types: Vec<DataType> = arguments.iter().map(Expr::data_type).cloned().collect();
         let ResolvedAggregate { kind, data_type, .. } = resolve(name, &types).unwrap();
         let order_by = vec![];
         Aggregate { kind, arguments, distinct: false, order_by, filter: None, data_type }
@@ -293,16 +300,16 @@ fn ordered() -> Vec<Aggregate> {
         ("cume_dist", Some(two), 0, Int8),
     ] {
         let direct: Vec<Expr> = direct.into_iter().collect();
-        let direct_types: Vec<DataType> = direct.iter().map(Expr::data_type).collect();
-        let found = resolve_ordered(name, &direct_types, &[of]).unwrap();
+        let direct_types: Vec<DataType> = direct.iter().map(Expr::data_type).cloned().collect();
+        let found = resolve_ordered(name, &direct_types, std::slice::from_ref(&of)).unwrap();
         for descending in [false, true] {
             calls.push(Aggregate {
                 kind: found.kind,
-                arguments: [direct.clone(), vec![Expr::column(column, of)]].concat(),
+                arguments: [direct.clone(), vec![Expr::column(column, &of)]].concat(),
                 distinct: false,
-                order_by: vec![key(column, of, descending)],
+                order_by: vec![key(column, of.clone(), descending)],
                 filter: None,
-                data_type: found.data_type,
+                data_type: found.data_type.clone(),
             });
         }
     }

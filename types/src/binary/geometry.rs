@@ -29,7 +29,8 @@ pub(super) fn write(
 
 /// Decodes a value.
 pub(super) fn parse(bytes: &[u8], kind: GeometryKind) -> Result<Geometry> {
-    let name = DataType::Geometry(kind).sql_name();
+    let data_type = DataType::Geometry(kind);
+    let name = data_type.sql_name();
     let short = || bad("insufficient data left in message");
     let (mut is_closed, mut rest, mut wanted) = (false, bytes, None);
     if kind == GeometryKind::Path {

@@ -31,7 +31,7 @@ const NEGATIVE_INFINITY: u16 = 0xF000;
 /// `57014` if the interrupt flag is set during a long conversion; 22P05.
 pub fn write(
     value: &Datum,
-    data_type: DataType,
+    data_type: &DataType,
     encoding: &'static Encoding,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -62,10 +62,10 @@ pub fn write(
         Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Numeric(value) => write_numeric(value, out),
-        Datum::Text(text) if data_type == DataType::InternalChar => {
+        Datum::Text(text) if *data_type == DataType::InternalChar => {
             out.push(text::char_byte(text));
         }
-        Datum::Text(_) if data_type == DataType::AclItem => {
+        Datum::Text(_) if *data_type == DataType::AclItem => {
             bail!(UNDEFINED_FUNCTION: "no binary output function available for type aclitem");
         }
         Datum::Text(text) => {
@@ -116,7 +116,7 @@ fn bad(message: &str) -> Error {
 }
 
 /// Returns the bytes of a value of fixed width.
-fn fixed<const N: usize>(bytes: &[u8], data_type: DataType) -> Result<[u8; N]> {
+fn fixed<const N: usize>(bytes: &[u8], data_type: &DataType) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| {
         bad(&format!("incorrect binary data format for type {}", data_type.sql_name()))
     })
@@ -162,7 +162,8 @@ fn parse_word(bytes: &[u8], kind: FixedWidthKind) -> Result<u64> {
         return Err(match bytes.len() < kind.byte_count() {
             true => bad("insufficient data left in message"),
             false => {
-                let name = DataType::Word(kind).sql_name();
+                let data_type = DataType::Word(kind);
+                let name = data_type.sql_name();
                 bad(&format!("incorrect binary data format for type {name}"))
             }
         });
@@ -176,10 +177,10 @@ fn parse_word(bytes: &[u8], kind: FixedWidthKind) -> Result<u64> {
 /// # Errors
 ///
 /// As for [`parse`].
-pub fn parse_as(bytes: &[u8], sql_type: SqlType, encoding: &'static Encoding) -> Result<Datum> {
+pub fn parse_as(bytes: &[u8], sql_type: &SqlType, encoding: &'static Encoding) -> Result<Datum> {
     match (sql_type.base.element(), sql_type.domain_array) {
         (Some(element), Some(array)) => nested::parse_array(bytes, (element, array), encoding),
-        _ => parse(bytes, sql_type.base, encoding),
+        _ => parse(bytes, &sql_type.base, encoding),
     }
 }
 
@@ -189,7 +190,7 @@ pub fn parse_as(bytes: &[u8], sql_type: SqlType, encoding: &'static Encoding) ->
 ///
 /// `22P03` if the bytes are malformed for the type; 22021 and 22P05 if text is not valid in the
 /// encoding.
-pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> Result<Datum> {
+pub fn parse(bytes: &[u8], data_type: &DataType, encoding: &'static Encoding) -> Result<Datum> {
     Ok(match data_type {
         DataType::Bool => Datum::Bool(fixed::<1>(bytes, data_type)? != [0]),
         DataType::Int2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
@@ -220,7 +221,7 @@ pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> 
         DataType::Enum(of) => Datum::Int8(of.parse(&encoding.decode_text(bytes)?)?),
         DataType::Bytea => Datum::bytea(bytes),
         DataType::InternalChar => text::char_of(fixed::<1>(bytes, data_type)?[0]),
-        DataType::Word(kind) => Datum::Int8(kind.of_unsigned(parse_word(bytes, kind)?)),
+        DataType::Word(kind) => Datum::Int8(kind.of_unsigned(parse_word(bytes, *kind)?)),
         DataType::AclItem | DataType::NodeTree => {
             bail!(UNDEFINED_FUNCTION: "no binary input function available for type {}", data_type.sql_name());
         }
@@ -235,7 +236,7 @@ pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> 
 mod tests {
     use super::*;
 
-    fn back(value: &Datum, data_type: DataType) -> Datum {
+    fn back(value: &Datum, data_type: &DataType) -> Datum {
         let mut bytes = Vec::new();
         write(
             value,
@@ -252,14 +253,14 @@ mod tests {
     fn binary_numeric_preserves_scale() {
         for text in ["0", "0.00", "1.10", "-12345.678", "1e30", "NaN", "-Infinity", "0.00001"] {
             let value = Datum::Numeric(Numeric::parse(text).unwrap());
-            let read = back(&value, DataType::Numeric);
+            let read = back(&value, &DataType::Numeric);
             assert_eq!(format!("{read:?}"), format!("{value:?}"), "{text}");
         }
         let mut bytes = Vec::new();
         let value = Datum::Numeric(Numeric::parse("1.10").unwrap());
         write(
             &value,
-            DataType::Numeric,
+            &DataType::Numeric,
             Encoding::utf8(),
             &mut InterruptPacer::without_interrupt(),
             &mut bytes,
@@ -270,22 +271,25 @@ mod tests {
 
     #[test]
     fn binary_values_of_wrong_width_are_rejected() {
-        assert_eq!(parse(&[0, 1], DataType::Int4, Encoding::utf8()).unwrap_err().sqlstate, "22P03");
         assert_eq!(
-            parse(&[1; 9], DataType::Numeric, Encoding::utf8()).unwrap_err().sqlstate,
+            parse(&[0, 1], &DataType::Int4, Encoding::utf8()).unwrap_err().sqlstate,
+            "22P03"
+        );
+        assert_eq!(
+            parse(&[1; 9], &DataType::Numeric, Encoding::utf8()).unwrap_err().sqlstate,
             "22P03"
         );
         let interval = Datum::Interval(Interval::new(14, -3, 5));
-        assert_eq!(format!("{:?}", back(&interval, DataType::Interval)), format!("{interval:?}"));
-        assert_eq!(back(&Datum::Int8(4_000_000_000), DataType::Oid), Datum::Int8(4_000_000_000));
+        assert_eq!(format!("{:?}", back(&interval, &DataType::Interval)), format!("{interval:?}"));
+        assert_eq!(back(&Datum::Int8(4_000_000_000), &DataType::Oid), Datum::Int8(4_000_000_000));
     }
 
     #[test]
     fn binary_parser_does_not_panic() {
         for length in 0..24 {
             for byte in [0u8, 1, 0x27, 0x40, 0xC0, 0xFF] {
-                let _ = parse(&vec![byte; length], DataType::Numeric, Encoding::utf8());
-                let _ = parse(&vec![byte; length], DataType::Text, Encoding::utf8());
+                let _ = parse(&vec![byte; length], &DataType::Numeric, Encoding::utf8());
+                let _ = parse(&vec![byte; length], &DataType::Text, Encoding::utf8());
             }
         }
     }
@@ -299,18 +303,23 @@ mod tests {
             (DataType::Json, "\"é\"", b"\"\xe9\""),
             (arrays, "{é}", b"\0\0\0\x01\0\0\0\0\0\0\0\x19\0\0\0\x01\0\0\0\x01\0\0\0\x01\xe9"),
         ] {
-            let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
+            let value = text::parse(text, &data_type, &TextStyle::default()).unwrap();
             let mut out = Vec::new();
-            write(&value, data_type, latin, &mut InterruptPacer::without_interrupt(), &mut out)
+            write(&value, &data_type, latin, &mut InterruptPacer::without_interrupt(), &mut out)
                 .unwrap();
             assert_eq!(out, bytes, "{text}");
-            assert_eq!(parse(&out, data_type, latin).unwrap(), value, "{text}");
-            assert_eq!(parse(&out, data_type, Encoding::utf8()).unwrap_err().sqlstate, "22021");
+            assert_eq!(parse(&out, &data_type, latin).unwrap(), value, "{text}");
+            assert_eq!(parse(&out, &data_type, Encoding::utf8()).unwrap_err().sqlstate, "22021");
         }
         let euro = Datum::text("€");
         let mut out = Vec::new();
-        let refused =
-            write(&euro, DataType::Text, latin, &mut InterruptPacer::without_interrupt(), &mut out);
+        let refused = write(
+            &euro,
+            &DataType::Text,
+            latin,
+            &mut InterruptPacer::without_interrupt(),
+            &mut out,
+        );
         assert_eq!(refused.unwrap_err().sqlstate, "22P05");
     }
 }

@@ -26,7 +26,7 @@ const JSON_VERSION: u8 = 1;
 
 pub(super) fn write(
     nested: &Nested,
-    data_type: DataType,
+    data_type: &DataType,
     encoding: &'static Encoding,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) fn write(
     let start = out.len();
     match nested {
         Nested::Array(array) => {
-            let element = data_type.element().unwrap_or(DataType::Unknown);
+            let element = data_type.element().unwrap_or(&DataType::Unknown);
             return write_array(array, element, encoding, pace, out);
         }
         Nested::Record(record) => return write_record(record, encoding, pace, out),
@@ -65,7 +65,7 @@ pub(super) fn write(
 
 fn write_array(
     array: &Array,
-    element: DataType,
+    element: &DataType,
     encoding: &'static Encoding,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -84,7 +84,7 @@ fn write_array(
 /// Appends a value, preceded by its length.
 fn write_element(
     value: &Datum,
-    data_type: DataType,
+    data_type: &DataType,
     encoding: &'static Encoding,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -113,8 +113,8 @@ fn write_record(
 ) -> Result<()> {
     out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
     for (index, value) in record.values.iter().enumerate() {
-        let data_type = record.fields[index].1;
-        let declared = record.of.map(|of| of.attributes()[index].sql_type.oid());
+        let data_type = &record.fields[index].1;
+        let declared = record.of.as_ref().map(|of| of.attributes()[index].sql_type.oid());
         out.extend_from_slice(&declared.unwrap_or_else(|| data_type.oid()).to_be_bytes());
         write_element(value, data_type, encoding, pace, out)?;
     }
@@ -123,7 +123,7 @@ fn write_record(
 
 pub(super) fn parse(
     bytes: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     encoding: &'static Encoding,
 ) -> Result<Datum> {
     let nested = match data_type {
@@ -137,7 +137,7 @@ pub(super) fn parse(
         }
         DataType::Json => {
             let text = encoding.decode_text(bytes)?;
-            return text::parse(&text, DataType::Json, &TextStyle::default());
+            return text::parse(&text, &DataType::Json, &TextStyle::default());
         }
         DataType::Record => {
             bail!(FEATURE_NOT_SUPPORTED: "input of anonymous composite types is not implemented");
@@ -158,7 +158,7 @@ pub(super) fn parse(
             let bits = bits.ok_or_else(|| bad("insufficient data left in message"))?;
             Nested::Bits(Arc::new(bits))
         }
-        DataType::Geometry(kind) => Nested::Geometry(Arc::new(geometry::parse(bytes, kind)?)),
+        DataType::Geometry(kind) => Nested::Geometry(Arc::new(geometry::parse(bytes, *kind)?)),
         DataType::Timetz => {
             let value: [u8; 12] = super::fixed(bytes, data_type)?;
             let (time, west) = value.split_at(8);
@@ -187,7 +187,7 @@ pub(super) fn parse(
 /// follows that of the domain.
 pub(super) fn parse_array(
     bytes: &[u8],
-    (element, array): (DataType, NonZeroU32),
+    (element, array): (&DataType, NonZeroU32),
     encoding: &'static Encoding,
 ) -> Result<Datum> {
     array_of(bytes, (element, array.get() - 1), encoding)
@@ -196,7 +196,7 @@ pub(super) fn parse_array(
 /// Decodes an array. Its element type may be given as `oid` (of a domain) instead.
 fn array_of(
     bytes: &[u8],
-    (element, oid): (DataType, u32),
+    (element, oid): (&DataType, u32),
     encoding: &'static Encoding,
 ) -> Result<Datum> {
     let mut reader = Reader { bytes, encoding };
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(bytes))
     }
 
-    fn array(&mut self, element: DataType, domain: u32) -> Result<Array> {
+    fn array(&mut self, element: &DataType, domain: u32) -> Result<Array> {
         let dimension_count = self.word()?;
         let count = usize::try_from(dimension_count).ok().filter(|n| *n <= MAX_DIMENSIONS);
         let count = count
@@ -256,13 +256,14 @@ impl<'a> Reader<'a> {
             return Ok(Array::default());
         }
         let mut elements = Vec::with_capacity(element_count);
+        let sql_type = SqlType::from(element.clone());
         for _ in 0..element_count {
-            elements.push(self.element(element.into())?);
+            elements.push(self.element(&sql_type)?);
         }
         Ok(Array { dimensions, elements })
     }
 
-    fn element(&mut self, sql_type: SqlType) -> Result<Datum> {
+    fn element(&mut self, sql_type: &SqlType) -> Result<Datum> {
         match self.word()? {
             -1 => Ok(Datum::Null),
             length => {
@@ -273,14 +274,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
+    fn composite(&mut self, of: &Arc<CompositeType>) -> Result<Record> {
         let (count, expected) = (self.word()?, of.attributes().len());
         if usize::try_from(count) != Ok(expected) {
             bail!(DATATYPE_MISMATCH: "wrong number of columns: {count}, expected {expected}");
         }
         let mut values = Vec::with_capacity(expected);
         for (index, attribute) in of.attributes().iter().enumerate() {
-            let SqlType { base, modifier, .. } = attribute.sql_type;
+            let SqlType { base, modifier, .. } = &attribute.sql_type;
             let (found, wanted) = (self.word()?.cast_unsigned(), attribute.sql_type.oid());
             if found != wanted {
                 let name = |oid, own: &str| match DataType::from_oid(oid) {
@@ -296,10 +297,10 @@ impl<'a> Reader<'a> {
                 );
                 bail!(DATATYPE_MISMATCH: message);
             }
-            let value = self.element(attribute.sql_type)?;
+            let value = self.element(&attribute.sql_type)?;
             values.push(match modifier {
                 ..0 => value,
-                _ => modifier::apply(value, attribute.sql_type, false)?,
+                _ => modifier::apply(value, &attribute.sql_type, false)?,
             });
         }
         Ok(Record::of_type(of, values))
@@ -311,24 +312,25 @@ mod tests {
     use super::*;
     use crate::binary;
 
-    fn value(text: &str, data_type: DataType) -> Datum {
+    fn value(text: &str, data_type: &DataType) -> Datum {
         text::parse(text, data_type, &TextStyle::default()).unwrap()
     }
 
     #[test]
     fn array_elements_may_have_domain_type() {
-        let int4s = DataType::Array(&DataType::Int4);
+        let int4s = DataType::array_of(&DataType::Int4);
         let array = NonZeroU32::new(90_001);
-        let of_domain = SqlType { domain: Some(90_001), domain_array: array, ..int4s.into() };
+        let of_domain =
+            SqlType { domain: Some(90_001), domain_array: array, ..int4s.clone().into() };
         let mut bytes = Vec::new();
-        let value = value("{1,2}", int4s);
+        let value = value("{1,2}", &int4s);
         let pace = &mut InterruptPacer::without_interrupt();
-        binary::write(&value, int4s, Encoding::utf8(), pace, &mut bytes).unwrap();
-        let read = |bytes: &[u8]| binary::parse_as(bytes, of_domain, Encoding::utf8());
+        binary::write(&value, &int4s, Encoding::utf8(), pace, &mut bytes).unwrap();
+        let read = |bytes: &[u8]| binary::parse_as(bytes, &of_domain, Encoding::utf8());
         assert_eq!(read(&bytes).unwrap(), value);
         bytes[8..12].copy_from_slice(&90_000_u32.to_be_bytes());
         assert_eq!(read(&bytes).unwrap(), value);
-        let plain = binary::parse(&bytes, int4s, Encoding::utf8());
+        let plain = binary::parse(&bytes, &int4s, Encoding::utf8());
         assert_eq!(plain.unwrap_err().sqlstate, "42804");
         bytes[8..12].copy_from_slice(&90_001_u32.to_be_bytes());
         assert_eq!(read(&bytes).unwrap_err().sqlstate, "42804");
@@ -336,11 +338,11 @@ mod tests {
 
     #[test]
     fn binary_array_layout_matches_postgresql() {
-        let int4s = DataType::Array(&DataType::Int4);
+        let int4s = DataType::array_of(&DataType::Int4);
         let mut bytes = Vec::new();
         binary::write(
-            &value("{7,NULL}", int4s),
-            int4s,
+            &value("{7,NULL}", &int4s),
+            &int4s,
             Encoding::utf8(),
             &mut InterruptPacer::without_interrupt(),
             &mut bytes,
@@ -361,37 +363,37 @@ mod tests {
             (DataType::Jsonb, r#"{"a": [1, 2.50]}"#),
             (DataType::Json, " [1 ] "),
         ] {
-            let value = value(text, data_type);
+            let value = value(text, &data_type);
             let mut bytes = Vec::new();
             binary::write(
                 &value,
-                data_type,
+                &data_type,
                 Encoding::utf8(),
                 &mut InterruptPacer::without_interrupt(),
                 &mut bytes,
             )
             .unwrap();
             assert_eq!(
-                binary::parse(&bytes, data_type, Encoding::utf8()).unwrap(),
+                binary::parse(&bytes, &data_type, Encoding::utf8()).unwrap(),
                 value,
                 "{text}"
             );
             for cut in 0..bytes.len() - 1 {
-                let cut = binary::parse(&bytes[..cut], data_type, Encoding::utf8());
+                let cut = binary::parse(&bytes[..cut], &data_type, Encoding::utf8());
                 assert!(cut.is_err() || data_type == DataType::Json, "{text}");
             }
         }
-        let int4s = DataType::Array(&DataType::Int4);
+        let int4s = DataType::array_of(&DataType::Int4);
         let mut other = Vec::new();
-        let int8s = DataType::Array(&DataType::Int8);
+        let int8s = DataType::array_of(&DataType::Int8);
         binary::write(
-            &value("{1}", int8s),
-            int8s,
+            &value("{1}", &int8s),
+            &int8s,
             Encoding::utf8(),
             &mut InterruptPacer::without_interrupt(),
             &mut other,
         )
         .unwrap();
-        assert_eq!(binary::parse(&other, int4s, Encoding::utf8()).unwrap_err().sqlstate, "42804");
+        assert_eq!(binary::parse(&other, &int4s, Encoding::utf8()).unwrap_err().sqlstate, "42804");
     }
 }

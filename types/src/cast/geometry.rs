@@ -15,11 +15,11 @@ const CIRCLE_POINTS: i32 = 12;
 /// Casts a value.
 pub(super) fn convert(
     value: &Geometry,
-    to: DataType,
+    to: &DataType,
     pace: &mut InterruptPacer<'_>,
 ) -> Result<Datum> {
     let from = DataType::Geometry(value.kind());
-    let DataType::Geometry(kind) = to else { return Err(cannot_cast(from, to)) };
+    let DataType::Geometry(kind) = to else { return Err(cannot_cast(&from, to)) };
     let circle = |(center, radius)| Geometry::Circle { center, radius };
     let converted = match (value, kind) {
         (Geometry::Lseg([from, to]), GeometryKind::Point) => {
@@ -61,7 +61,7 @@ pub(super) fn convert(
             circle((center, g::distance(center, corners[0])?))
         }
         (Geometry::Polygon(points), GeometryKind::Circle) => circle(g::circle_of_polygon(points)?),
-        _ => return Err(cannot_cast(from, to)),
+        _ => return Err(cannot_cast(&from, to)),
     };
     Ok(Datum::Nested(Nested::Geometry(Arc::new(converted))))
 }

@@ -10,7 +10,7 @@ mod word;
 use std::sync::Arc;
 
 use crate::context::EvalContext;
-use crate::datatype::{DataType, GeometryKind, RegKind, SqlType};
+use crate::datatype::{DataType, FixedWidthKind, GeometryKind, RegKind, SqlType};
 use crate::datetime::{self, Interval};
 use crate::datum::{Array, Bits, Datum, Json, Nested, Record, Text};
 use crate::error::{Error, Result};
@@ -34,16 +34,16 @@ pub enum CastContext {
 /// there is no cast. PostgreSQL's automatic I/O conversions are included.
 ///
 /// A literal of type `unknown` is implicitly cast to any type; no type is cast to `unknown`.
-pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
+pub fn cast_context(from: &DataType, to: &DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use DataType::{
         Bit, Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, InternalChar, Interval, Name,
         Numeric, Oid, Reg, Text, Time, Timestamp, Timestamptz, Timetz, Unknown, Varbit, Varchar,
     };
-    if from == to || from == Unknown {
+    if from == to || *from == Unknown {
         return Some(Implicit);
     }
-    if to == Unknown {
+    if *to == Unknown {
         return None;
     }
     let context = match (from, to) {
@@ -83,12 +83,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Timestamp, Date | Time) | (Timestamptz, Date | Time | Timestamp) | (Interval, Time) => {
             Assignment
         }
-        (DataType::Array(DataType::Record), DataType::Array(DataType::Composite(_))) => {
-            return None;
-        }
-        (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
-        (DataType::Int2Vector, DataType::Array(to)) => return cast_context(Int2, *to),
-        (DataType::OidVector, DataType::Array(to)) => return cast_context(Oid, *to),
+        (DataType::Array(from), DataType::Array(to)) => return of_elements(from, to),
+        (DataType::Int2Vector, DataType::Array(to)) => return cast_context(&Int2, to),
+        (DataType::OidVector, DataType::Array(to)) => return cast_context(&Oid, to),
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (DataType::Enum(_), DataType::Enum(_)) => return None,
@@ -96,7 +93,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit
         }
-        (DataType::Geometry(from), DataType::Geometry(to)) => return between_geometries(from, to),
+        (DataType::Geometry(from), DataType::Geometry(to)) => {
+            return between_geometries(*from, *to);
+        }
         (from, to) if of_word(from, to).is_some() => return of_word(from, to),
         (DataType::NodeTree, Text) => Implicit,
         (DataType::Void, string) if string.is_text() => Assignment,
@@ -108,17 +107,29 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     Some(context)
 }
 
-/// Returns the context of casts from or to word types, without I/O conversions.
-fn of_word(from: DataType, to: DataType) -> Option<CastContext> {
+/// Returns the context of casts of arrays with these types of elements.
+fn of_elements(from: &DataType, to: &DataType) -> Option<CastContext> {
     match (from, to) {
-        (DataType::MACADDR, DataType::MACADDR8) | (DataType::MACADDR8, DataType::MACADDR) => {
+        (DataType::Record, DataType::Composite(_)) => None,
+        (from, to) => cast_context(from, to),
+    }
+}
+
+/// Returns the context of casts from or to word types, without I/O conversions.
+fn of_word(from: &DataType, to: &DataType) -> Option<CastContext> {
+    match (from, to) {
+        (DataType::Word(FixedWidthKind::MacAddr), DataType::Word(FixedWidthKind::MacAddr8))
+        | (DataType::Word(FixedWidthKind::MacAddr8), DataType::Word(FixedWidthKind::MacAddr)) => {
             Some(CastContext::Implicit)
         }
-        (DataType::XID8, DataType::XID) => Some(CastContext::Explicit),
-        (DataType::MONEY, DataType::Numeric)
-        | (DataType::Numeric | DataType::Int4 | DataType::Int8, DataType::MONEY) => {
-            Some(CastContext::Assignment)
+        (DataType::Word(FixedWidthKind::Xid8), DataType::Word(FixedWidthKind::Xid)) => {
+            Some(CastContext::Explicit)
         }
+        (DataType::Word(FixedWidthKind::Money), DataType::Numeric)
+        | (
+            DataType::Numeric | DataType::Int4 | DataType::Int8,
+            DataType::Word(FixedWidthKind::Money),
+        ) => Some(CastContext::Assignment),
         _ => None,
     }
 }
@@ -142,7 +153,7 @@ fn between_geometries(from: GeometryKind, to: GeometryKind) -> Option<CastContex
 /// `IntervalStyle`) nor on names in the catalog nor on the clock, which text such as `today`
 /// refers to. Arrays and rows depend on their elements and fields. A literal is converted once
 /// and is therefore immutable.
-pub fn is_immutable(from: DataType, to: DataType) -> bool {
+pub fn is_immutable(from: &DataType, to: &DataType) -> bool {
     if from == to || from.is_row() && to.is_row() {
         return true;
     }
@@ -158,23 +169,23 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
         (from, to) if to.is_text() => !has_leaf(from, &|leaf| {
             // Times of day have the same text in all styles.
             let styled = is_timed(leaf) && !matches!(leaf, DataType::Time | DataType::Timetz);
-            is_named(leaf) || styled || leaf == DataType::Record
+            is_named(leaf) || styled || *leaf == DataType::Record
         }),
         // Labels can be renamed, too; in a key expression those of the present definition are
         // used.
         (from, to) if is_named(from) && !to.is_oid() || is_named(to) && !from.is_number() => false,
         (DataType::Time, DataType::Timetz) | (DataType::Timestamptz, _) => false,
-        (DataType::Date | DataType::Timestamp, to) => to != DataType::Timestamptz,
+        (DataType::Date | DataType::Timestamp, to) => *to != DataType::Timestamptz,
         _ => true,
     }
 }
 
 /// Returns whether the text of values contains names, which can be reassigned.
-fn is_named(data_type: DataType) -> bool {
+fn is_named(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Reg(_) | DataType::Enum(_) | DataType::AclItem)
 }
 
-fn is_timed(data_type: DataType) -> bool {
+fn is_timed(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Date
@@ -187,10 +198,10 @@ fn is_timed(data_type: DataType) -> bool {
 }
 
 /// Returns whether `test` is true for a type, or for one of its elements or fields at any depth.
-pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
+pub fn has_leaf(data_type: &DataType, test: &dyn Fn(&DataType) -> bool) -> bool {
     match (data_type, data_type.element()) {
         (_, Some(element)) => has_leaf(element, test),
-        (DataType::Composite(of), _) => of.fields().iter().any(|(_, field)| has_leaf(*field, test)),
+        (DataType::Composite(of), _) => of.fields().iter().any(|(_, field)| has_leaf(field, test)),
         (leaf, _) => test(leaf),
     }
 }
@@ -198,11 +209,12 @@ pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
 /// Returns whether a cast may be evaluated once for all executions of a statement. In addition to
 /// casts that are not immutable, this excludes the text of floats and bytea: PostgreSQL treats it
 /// as immutable, even in indexes, although it depends on settings.
-pub fn is_foldable(from: DataType, to: DataType) -> bool {
+pub fn is_foldable(from: &DataType, to: &DataType) -> bool {
     if let (Some(from), Some(to)) = (from.element(), to.element()) {
         return is_foldable(from, to);
     }
-    let styled = |leaf| matches!(leaf, DataType::Float4 | DataType::Float8 | DataType::Bytea);
+    let styled =
+        |leaf: &DataType| matches!(leaf, DataType::Float4 | DataType::Float8 | DataType::Bytea);
     is_immutable(from, to) && !(to.is_text() && has_leaf(from, &styled))
 }
 
@@ -213,19 +225,19 @@ pub fn is_foldable(from: DataType, to: DataType) -> bool {
 /// Bad text, overflow; a value too long for `varchar(n)` unless `explicit`.
 pub fn cast(
     value: &Datum,
-    from: DataType,
-    to: SqlType,
+    from: &DataType,
+    to: &SqlType,
     explicit: bool,
     context: &EvalContext,
 ) -> Result<Datum> {
     if matches!(value, Datum::Null) {
         return Ok(Datum::Null);
     }
-    if let (DataType::Bit, Some(number)) = (to.base, value.as_i64()) {
-        let width = if from == DataType::Int4 { 32 } else { 64 };
+    if let (DataType::Bit, Some(number)) = (&to.base, value.as_i64()) {
+        let width = if *from == DataType::Int4 { 32 } else { 64 };
         return Ok(bits_of(number, width, usize::try_from(to.modifier).unwrap_or(1)));
     }
-    let converted = convert(value, from, to.base, context)?;
+    let converted = convert(value, from, &to.base, context)?;
     if to.modifier < 0 {
         return Ok(converted);
     }
@@ -239,23 +251,23 @@ pub fn cast(
 /// Those of [`cast`], for the first value that raises one.
 pub fn cast_vector(
     vector: &Vector,
-    from: DataType,
-    to: SqlType,
+    from: &DataType,
+    to: &SqlType,
     explicit: bool,
     context: &EvalContext,
 ) -> Result<Vector> {
     if to.modifier < 0
-        && let Some(data) = widen(&vector.data, from, to.base)
+        && let Some(data) = widen(&vector.data, from, &to.base)
     {
         return Ok(Vector { data, validity: vector.validity.clone() });
     }
     if to.modifier < 0
-        && let Some(texts) = write_texts(vector, from, to.base, context)?
+        && let Some(texts) = write_texts(vector, from, &to.base, context)?
     {
         let data = VectorData::Text(texts);
         return Ok(Vector { data, validity: vector.validity.clone() });
     }
-    let mut results = Vector::new(to.base, vector.len());
+    let mut results = Vector::new(&to.base, vector.len());
     for index in 0..vector.len() {
         if vector.is_null(index) {
             results.push_null();
@@ -270,12 +282,12 @@ pub fn cast_vector(
 /// Writes the texts of all values into one vector, for casts that are plain output conversions.
 fn write_texts(
     vector: &Vector,
-    from: DataType,
-    to: DataType,
+    from: &DataType,
+    to: &DataType,
     context: &EvalContext,
 ) -> Result<Option<BytesVector>> {
     let written = match &vector.data {
-        VectorData::Text(_) => from == DataType::Char,
+        VectorData::Text(_) => *from == DataType::Char,
         VectorData::Bool(_) => false,
         _ => true,
     };
@@ -286,7 +298,7 @@ fn write_texts(
     for index in 0..vector.len() {
         context.style.interrupt.check()?;
         text::write_row(vector, index, from, &context.style, &mut texts.bytes)?;
-        if from == DataType::Char {
+        if *from == DataType::Char {
             let start = texts.ends.last().map_or(0, |end| *end as usize);
             let blanks = texts.bytes[start..].iter().rev().take_while(|byte| **byte == b' ');
             let end = texts.bytes.len() - blanks.count();
@@ -298,7 +310,7 @@ fn write_texts(
 }
 
 /// Converts values in a simple loop, for casts that cannot fail.
-fn widen(data: &VectorData, from: DataType, to: DataType) -> Option<VectorData> {
+fn widen(data: &VectorData, from: &DataType, to: &DataType) -> Option<VectorData> {
     if from == to {
         return Some(data.clone());
     }
@@ -331,7 +343,7 @@ fn widen(data: &VectorData, from: DataType, to: DataType) -> Option<VectorData> 
             VectorData::Numeric(each(values, Numeric::from))
         }
         (VectorData::Text(_), DataType::Text | DataType::Varchar | DataType::Char)
-            if from != DataType::Char && from != DataType::Unknown =>
+            if *from != DataType::Char && *from != DataType::Unknown =>
         {
             data.clone()
         }
@@ -344,18 +356,18 @@ fn each<T: Copy, U>(values: &[T], change: impl Fn(T) -> U) -> Vec<U> {
 }
 
 /// Converts a value to another type without modifier.
-fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
+fn convert(value: &Datum, from: &DataType, to: &DataType, context: &EvalContext) -> Result<Datum> {
     if from == to {
         return Ok(value.clone());
     }
-    if from == DataType::CString || to == DataType::CString {
+    if *from == DataType::CString || *to == DataType::CString {
         return through_text(value, from, to, context);
     }
     if let (Datum::Nested(nested), false) = (value, to.is_text()) {
         return from_nested(nested, from, to, context);
     }
     match (value, to) {
-        (Datum::Text(string), _) if from == DataType::InternalChar => from_char(string, to),
+        (Datum::Text(string), _) if *from == DataType::InternalChar => from_char(string, to),
         // An OID in digits is accepted as a name, too.
         (Datum::Text(string), DataType::Reg(RegKind::Class)) => context
             .style
@@ -380,12 +392,16 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
             let mut bytes = Vec::new();
             text::write(value, from, &context.style, &mut bytes)?;
             let string = context.pace().text(bytes)?;
-            Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
+            Ok(Datum::Text(if *to == DataType::Name {
+                name(&string).into()
+            } else {
+                string.into()
+            }))
         }
         (Datum::Int8(value), _) if let DataType::Word(kind) = from => {
-            word::from_word(*value, kind, to)
+            word::from_word(*value, *kind, to)
         }
-        (_, DataType::Word(kind)) => word::to_word(value, from, kind),
+        (_, DataType::Word(kind)) => word::to_word(value, from, *kind),
         (Datum::Bool(value), DataType::Int4) => Ok(Datum::Int4(i32::from(*value))),
         (Datum::Int4(value), DataType::Bool) => Ok(Datum::Bool(*value != 0)),
         (Datum::Int4(value), DataType::Oid | DataType::Reg(_)) => {
@@ -413,8 +429,8 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
 /// Casts from or to `cstring`, through text.
 fn through_text(
     value: &Datum,
-    from: DataType,
-    to: DataType,
+    from: &DataType,
+    to: &DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
     let mut bytes = Vec::new();
@@ -425,8 +441,8 @@ fn through_text(
 
 fn from_nested(
     nested: &Nested,
-    from: DataType,
-    to: DataType,
+    from: &DataType,
+    to: &DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
     match (nested, from.element(), to.element()) {
@@ -452,7 +468,7 @@ fn from_nested(
             }
             _ => from_json(json, to, context),
         },
-        (Nested::Record(record), ..) if to == DataType::Record => {
+        (Nested::Record(record), ..) if *to == DataType::Record => {
             let record = Record { of: None, ..record.as_ref().clone() };
             Ok(Datum::Nested(Nested::Record(Arc::new(record))))
         }
@@ -461,7 +477,7 @@ fn from_nested(
         }
         (Nested::Bits(bits), ..) => integer_of(bits, from, to),
         (Nested::Geometry(value), ..) => geometry::convert(value, to, &mut context.pace()),
-        (Nested::Timetz { time, .. }, ..) if to == DataType::Time => Ok(Datum::Time(*time)),
+        (Nested::Timetz { time, .. }, ..) if *to == DataType::Time => Ok(Datum::Time(*time)),
         _ => Err(cannot_cast(from, to)),
     }
 }
@@ -473,7 +489,7 @@ fn bits_of(number: i64, width: usize, length: usize) -> Datum {
     Datum::Nested(Nested::Bits(Arc::new(bits)))
 }
 
-fn integer_of(bits: &Bits, from: DataType, to: DataType) -> Result<Datum> {
+fn integer_of(bits: &Bits, from: &DataType, to: &DataType) -> Result<Datum> {
     let width = match to {
         DataType::Int4 => 32,
         DataType::Int8 => 64,
@@ -490,25 +506,25 @@ fn integer_of(bits: &Bits, from: DataType, to: DataType) -> Result<Datum> {
 }
 
 /// Casts a `"char"`.
-fn from_char(string: &Text, to: DataType) -> Result<Datum> {
+fn from_char(string: &Text, to: &DataType) -> Result<Datum> {
     match to {
         DataType::Int4 => Ok(Datum::Int4(i32::from(text::char_byte(string).cast_signed()))),
         to if to.is_text() => {
             let mut bytes = Vec::new();
             let value = Datum::Text(string.clone());
-            text::write_short(&value, DataType::InternalChar, &TextStyle::default(), &mut bytes);
+            text::write_short(&value, &DataType::InternalChar, &TextStyle::default(), &mut bytes);
             Ok(Datum::text(String::from_utf8_lossy(&bytes)))
         }
-        to => Err(cannot_cast(DataType::InternalChar, to)),
+        to => Err(cannot_cast(&DataType::InternalChar, to)),
     }
 }
 
 /// Casts a `jsonb` boolean or number.
-fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> {
+fn from_json(json: &Json, to: &DataType, context: &EvalContext) -> Result<Datum> {
     let kind = match json {
-        Json::Bool(value) if to == DataType::Bool => return Ok(Datum::Bool(*value)),
-        Json::Number(number) if to != DataType::Bool => {
-            return convert(&Datum::Numeric(number.clone()), DataType::Numeric, to, context);
+        Json::Bool(value) if *to == DataType::Bool => return Ok(Datum::Bool(*value)),
+        Json::Number(number) if *to != DataType::Bool => {
+            return convert(&Datum::Numeric(number.clone()), &DataType::Numeric, to, context);
         }
         Json::Null => "null",
         Json::Bool(_) => "boolean",
@@ -520,13 +536,18 @@ fn from_json(json: &Json, to: DataType, context: &EvalContext) -> Result<Datum> 
     bail!(INVALID_PARAMETER_VALUE: "cannot cast jsonb {kind} to type {}", to.sql_name())
 }
 
-fn cannot_cast(from: DataType, to: DataType) -> Error {
+fn cannot_cast(from: &DataType, to: &DataType) -> Error {
     let (from, to) = (from.sql_name(), to.sql_name());
     err!(CANNOT_COERCE: "cannot cast type {from} to {to}")
 }
 
-fn from_text(string: &Text, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
-    let unpadded = if from == DataType::Char { string.trim_end_matches(' ') } else { string };
+fn from_text(
+    string: &Text,
+    from: &DataType,
+    to: &DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
+    let unpadded = if *from == DataType::Char { string.trim_end_matches(' ') } else { string };
     match to {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             Ok(Datum::Text(match unpadded.len() == string.len() {
@@ -545,7 +566,7 @@ fn name(string: &str) -> &str {
     &string[..string.floor_char_boundary(NAME_BYTES)]
 }
 
-fn from_integer(value: i64, from: DataType, to: DataType) -> Result<Datum> {
+fn from_integer(value: i64, from: &DataType, to: &DataType) -> Result<Datum> {
     match to {
         DataType::Int2 => i16::try_from(value).map(Datum::Int2).map_err(|_| out_of_range(to)),
         DataType::Int4 => i32::try_from(value).map(Datum::Int4).map_err(|_| out_of_range(to)),
@@ -560,7 +581,7 @@ fn from_integer(value: i64, from: DataType, to: DataType) -> Result<Datum> {
     }
 }
 
-fn from_float(value: f64, from: DataType, to: DataType) -> Result<Datum> {
+fn from_float(value: f64, from: &DataType, to: &DataType) -> Result<Datum> {
     let rounded = value.round_ties_even();
     let within = |low: f64, end: f64| rounded >= low && rounded < end;
     match to {
@@ -592,7 +613,7 @@ fn single(value: f64) -> Result<f32> {
     Ok(narrow)
 }
 
-fn from_numeric(value: &Numeric, from: DataType, to: DataType) -> Result<Datum> {
+fn from_numeric(value: &Numeric, from: &DataType, to: &DataType) -> Result<Datum> {
     if matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) {
         if !value.is_finite() {
             let what = if value.is_nan() { "NaN" } else { "infinity" };
@@ -619,8 +640,8 @@ fn from_numeric(value: &Numeric, from: DataType, to: DataType) -> Result<Datum> 
 
 fn from_datetime(
     value: &Datum,
-    from: DataType,
-    to: DataType,
+    from: &DataType,
+    to: &DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
     let zone = &context.style.time_zone;
@@ -666,7 +687,7 @@ fn from_datetime(
 }
 
 /// Returns PostgreSQL's `integer out of range`, with the name of the type.
-fn out_of_range(to: DataType) -> Error {
+fn out_of_range(to: &DataType) -> Error {
     let name = if to.is_oid() { "OID" } else { to.sql_name() };
     err!(NUMERIC_VALUE_OUT_OF_RANGE: "{name} out of range")
 }

@@ -12,18 +12,20 @@ const CENTS: i64 = 100;
 const CENTS_SCALE: u32 = 2;
 
 /// Casts a word value to another type, except text.
-pub(super) fn from_word(held: i64, from: FixedWidthKind, to: DataType) -> Result<Datum> {
+pub(super) fn from_word(held: i64, from: FixedWidthKind, to: &DataType) -> Result<Datum> {
     let number = from.to_unsigned(held);
     match (from, to) {
         (FixedWidthKind::Money, DataType::Numeric) => {
             Ok(Datum::Numeric(Numeric::from_mantissa(held.into(), CENTS_SCALE)))
         }
-        (FixedWidthKind::Xid8, DataType::XID) => Ok(Datum::Int8(i64::from(number as u32))),
-        (FixedWidthKind::MacAddr, DataType::MACADDR8) => {
+        (FixedWidthKind::Xid8, DataType::Word(FixedWidthKind::Xid)) => {
+            Ok(Datum::Int8(i64::from(number as u32)))
+        }
+        (FixedWidthKind::MacAddr, DataType::Word(FixedWidthKind::MacAddr8)) => {
             let wide = (number >> 24) << 40 | 0xff_fe00_0000 | number & 0xff_ffff;
             Ok(Datum::Int8(FixedWidthKind::MacAddr8.of_unsigned(wide)))
         }
-        (FixedWidthKind::MacAddr8, DataType::MACADDR) => {
+        (FixedWidthKind::MacAddr8, DataType::Word(FixedWidthKind::MacAddr)) => {
             if number >> 24 & 0xffff != 0xfffe {
                 let error = err!(NUMERIC_VALUE_OUT_OF_RANGE: "macaddr8 data out of range to convert to macaddr");
                 return Err(error.with_hint(
@@ -35,13 +37,13 @@ pub(super) fn from_word(held: i64, from: FixedWidthKind, to: DataType) -> Result
             let narrow = (number >> 40) << 24 | number & 0xff_ffff;
             Ok(Datum::Int8(FixedWidthKind::MacAddr.of_unsigned(narrow)))
         }
-        _ => Err(cannot_cast(DataType::Word(from), to)),
+        _ => Err(cannot_cast(&DataType::Word(from), to)),
     }
 }
 
 /// Casts a value that is neither text nor a word to a word type.
-pub(super) fn to_word(value: &Datum, from: DataType, to: FixedWidthKind) -> Result<Datum> {
-    let range = || out_of_range(DataType::Int8);
+pub(super) fn to_word(value: &Datum, from: &DataType, to: FixedWidthKind) -> Result<Datum> {
+    let range = || out_of_range(&DataType::Int8);
     match (value, to) {
         (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), FixedWidthKind::Money) => {
             let whole = value.as_i64().unwrap_or_default();
@@ -49,15 +51,15 @@ pub(super) fn to_word(value: &Datum, from: DataType, to: FixedWidthKind) -> Resu
         }
         (Datum::Numeric(number), FixedWidthKind::Money) => {
             if !number.is_finite() {
-                return from_numeric(number, from, DataType::Int8);
+                return from_numeric(number, from, &DataType::Int8);
             }
             let hundred = Numeric::from(CENTS);
             let cents = number.checked_mul(
                 &hundred,
                 &mut crate::interruptible::InterruptPacer::without_interrupt(),
             )?;
-            from_numeric(&cents, from, DataType::Int8)
+            from_numeric(&cents, from, &DataType::Int8)
         }
-        _ => Err(cannot_cast(from, DataType::Word(to))),
+        _ => Err(cannot_cast(from, &DataType::Word(to))),
     }
 }

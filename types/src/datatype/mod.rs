@@ -6,8 +6,8 @@
 pub mod composite;
 pub mod enumeration;
 mod geometry;
+pub mod identity;
 mod interval;
-mod registry;
 mod representation;
 mod word;
 
@@ -16,13 +16,17 @@ pub use interval::{IntervalFields, interval_modifier, interval_name};
 pub use representation::Representation;
 pub use word::FixedWidthKind;
 
+use std::fmt;
 use std::num::NonZeroU32;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
+use self::identity::TypeIdentity;
 
 /// A type without its modifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DataType {
     /// `boolean`
@@ -76,7 +80,7 @@ pub enum DataType {
     /// `oidvector`: likewise, of `oid`
     OidVector,
     /// A user-defined enum
-    Enum(&'static EnumType),
+    Enum(Arc<EnumType>),
     /// `name`
     Name,
     /// `json`: text, as written
@@ -98,9 +102,9 @@ pub enum DataType {
     /// `record`: a row
     Record,
     /// A user-defined composite type, or the row type of a table or view
-    Composite(&'static CompositeType),
+    Composite(Arc<CompositeType>),
     /// An array of another type with any number of dimensions; always made by [`DataType::array`]
-    Array(&'static DataType),
+    Array(ElementType),
     /// `anyarray`: arrays of one type, in signatures only
     AnyArray,
     /// `anyelement`: the element type of the call's `anyarray`, in signatures only
@@ -122,6 +126,34 @@ pub enum DataType {
     Void,
     /// `unknown`: the type of a quoted literal or of NULL before the binder has resolved it
     Unknown,
+}
+
+const _: () = assert!(size_of::<DataType>() == 16);
+
+/// The type of the elements of an array type.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ElementType {
+    /// A built-in type.
+    BuiltIn(&'static DataType),
+    /// A user-defined type.
+    UserDefined(Arc<DataType>),
+}
+
+impl fmt::Debug for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        DataType::fmt(self, f)
+    }
+}
+
+impl Deref for ElementType {
+    type Target = DataType;
+
+    fn deref(&self) -> &DataType {
+        match self {
+            ElementType::BuiltIn(element) => element,
+            ElementType::UserDefined(element) => element,
+        }
+    }
 }
 
 /// The kind of object of a `reg…` type.
@@ -160,7 +192,7 @@ impl RegKind {
 }
 
 /// A type with its modifier, as in a column definition or a cast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SqlType {
     /// The type.
     pub base: DataType,
@@ -176,9 +208,27 @@ pub struct SqlType {
     pub domain_array: Option<NonZeroU32>,
 }
 
+impl From<&DataType> for DataType {
+    fn from(data_type: &DataType) -> DataType {
+        data_type.clone()
+    }
+}
+
 impl From<DataType> for SqlType {
     fn from(base: DataType) -> SqlType {
         SqlType::new(base, -1)
+    }
+}
+
+impl From<&DataType> for SqlType {
+    fn from(base: &DataType) -> SqlType {
+        base.clone().into()
+    }
+}
+
+impl From<&SqlType> for SqlType {
+    fn from(sql_type: &SqlType) -> SqlType {
+        sql_type.clone()
     }
 }
 
@@ -190,48 +240,48 @@ impl SqlType {
 
     /// Returns the base type without the domain.
     #[must_use]
-    pub fn base_type(self) -> SqlType {
-        SqlType { domain: None, domain_array: None, ..self }
+    pub fn base_type(&self) -> SqlType {
+        SqlType { domain: None, domain_array: None, ..self.clone() }
     }
 
     /// Returns whether values are arrays of a domain, as opposed to a domain over such arrays.
-    pub fn is_domain_array(self) -> bool {
+    pub fn is_domain_array(&self) -> bool {
         self.domain.is_some() && self.domain == self.domain_array.map(NonZeroU32::get)
     }
 
     /// Returns the domain array type under a domain over it: subscripting ignores the outer
     /// domain.
     #[must_use]
-    pub fn domain_array_type(self) -> SqlType {
-        SqlType { domain: self.domain_array.map(NonZeroU32::get), ..self }
+    pub fn domain_array_type(&self) -> SqlType {
+        SqlType { domain: self.domain_array.map(NonZeroU32::get), ..self.clone() }
     }
 
     /// Returns the OID that is sent to clients, which see the base type of a domain.
-    pub fn wire_oid(self) -> u32 {
+    pub fn wire_oid(&self) -> u32 {
         self.domain_array.map_or_else(|| self.base.oid(), NonZeroU32::get)
     }
 
     /// Returns the modifier that is sent to clients.
-    pub fn wire_modifier(self) -> i32 {
+    pub fn wire_modifier(&self) -> i32 {
         if self.domain_array.is_some() { -1 } else { self.modifier }
     }
 
     /// Returns the OID: the domain's, if there is one.
-    pub fn oid(self) -> u32 {
+    pub fn oid(&self) -> u32 {
         self.domain.unwrap_or_else(|| self.base.oid())
     }
 
     /// Returns the OID and the modifier that are stored for a column of the type: the modifier of
     /// a domain is in its own definition.
-    pub fn stored_oid_and_modifier(self) -> (u32, i32) {
+    pub fn stored_oid_and_modifier(&self) -> (u32, i32) {
         (self.oid(), if self.domain.is_some() { -1 } else { self.modifier })
     }
 
     /// Returns the name with the modifier, as `format_type` prints it.
-    pub fn name(self) -> String {
-        let SqlType { base, modifier, .. } = self;
+    pub fn name(&self) -> String {
+        let (base, modifier) = (&self.base, self.modifier);
         if let DataType::Array(element) = base {
-            return format!("{}[]", SqlType::new(*element, modifier).name());
+            return format!("{}[]", SqlType::new(DataType::clone(element), modifier).name());
         }
         let name = base.sql_name();
         match base {
@@ -411,63 +461,63 @@ const fn array(
     sql_name: &'static str,
     spellings: &'static [&'static str],
 ) -> TypeRow {
-    TypeRow { data_type: DataType::Array(element), oid, length: -1, sql_name, spellings }
+    TypeRow { data_type: DataType::array_of(element), oid, length: -1, sql_name, spellings }
 }
 
 impl DataType {
+    /// Returns the type of arrays of a built-in type.
+    pub const fn array_of(element: &'static DataType) -> DataType {
+        DataType::Array(ElementType::BuiltIn(element))
+    }
+
     /// Returns the array type of this one; `None` for arrays, `unknown` and pseudo-types.
-    pub fn array(self) -> Option<DataType> {
-        match self {
-            DataType::Enum(of) => return Some(of.array()),
-            DataType::Composite(of) => return Some(of.array()),
-            _ => {}
+    pub fn array(&self) -> Option<DataType> {
+        if matches!(self, DataType::Enum(_) | DataType::Composite(_)) {
+            return Some(DataType::Array(ElementType::UserDefined(Arc::new(self.clone()))));
         }
-        let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
-        TYPES.iter().find(of_this).map(|row| row.data_type)
+        let of_this =
+            |row: &&TypeRow| matches!(&row.data_type, DataType::Array(of) if **of == *self);
+        TYPES.iter().find(of_this).map(|row| row.data_type.clone())
     }
 
     /// Returns the built-in type with the same storage: that of a dropped column, whose own type
     /// may be dropped.
-    pub fn storage_type(self) -> DataType {
+    pub fn storage_type(&self) -> DataType {
         match self {
             DataType::Enum(_) => DataType::Int8,
-            DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
+            DataType::Array(element) if matches!(**element, DataType::Enum(_)) => {
+                DataType::array_of(&DataType::Int8)
+            }
             // Bytes that are no longer decoded.
-            DataType::Composite(_) | DataType::Array(DataType::Composite(_)) => DataType::Bytea,
-            other => other,
-        }
-    }
-
-    /// Returns the enum of the type or of its elements.
-    pub fn enumeration(self) -> Option<&'static EnumType> {
-        match self.element().unwrap_or(self) {
-            DataType::Enum(of) => Some(of),
-            _ => None,
+            DataType::Composite(_) | DataType::Array(ElementType::UserDefined(_)) => {
+                DataType::Bytea
+            }
+            other => other.clone(),
         }
     }
 
     /// Returns whether values are rows: `record` and composite types.
-    pub fn is_row(self) -> bool {
+    pub fn is_row(&self) -> bool {
         matches!(self, DataType::Record | DataType::Composite(_))
     }
 
     /// Returns whether values are OIDs: `oid` and the `reg…` types.
-    pub fn is_oid(self) -> bool {
+    pub fn is_oid(&self) -> bool {
         matches!(self, DataType::Oid | DataType::Reg(_))
     }
 
     /// Returns the element type; `None` for types other than arrays.
-    pub fn element(self) -> Option<DataType> {
+    pub fn element(&self) -> Option<&DataType> {
         match self {
-            DataType::Array(element) => Some(*element),
-            DataType::Int2Vector => Some(DataType::Int2),
-            DataType::OidVector => Some(DataType::Oid),
+            DataType::Array(element) => Some(element),
+            DataType::Int2Vector => Some(&DataType::Int2),
+            DataType::OidVector => Some(&DataType::Oid),
             _ => None,
         }
     }
 
     /// Returns whether it is a polymorphic pseudo-type.
-    pub fn is_polymorphic(self) -> bool {
+    pub fn is_polymorphic(&self) -> bool {
         matches!(
             self,
             DataType::AnyArray
@@ -481,7 +531,7 @@ impl DataType {
     }
 
     /// Returns whether values have an order, by which they can be sorted and used as keys.
-    pub fn is_ordered(self) -> bool {
+    pub fn is_ordered(&self) -> bool {
         match self {
             DataType::Array(element) => element.is_ordered(),
             DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.is_ordered()),
@@ -499,7 +549,7 @@ impl DataType {
 
     /// Returns whether values have equality, for groups and sets; some of these types have no
     /// order.
-    pub fn has_equality(self) -> bool {
+    pub fn has_equality(&self) -> bool {
         match self {
             DataType::Array(element) => element.has_equality(),
             DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.has_equality()),
@@ -509,45 +559,50 @@ impl DataType {
     }
 
     /// Returns whether values are represented as numbers, but have another text form.
-    pub fn is_written_number(self) -> bool {
+    pub fn is_written_number(&self) -> bool {
         matches!(self, DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
     }
 
     /// Returns the delimiter of array elements, `pg_type.typdelim`.
-    pub fn delimiter(self) -> char {
+    pub fn delimiter(&self) -> char {
+        if *self == DataType::BOX { ';' } else { ',' }
+    }
+
+    /// Returns the names and OIDs of a user-defined type, and whether this is its array type.
+    fn user_type(&self) -> Option<(&TypeIdentity, bool)> {
         match self {
-            DataType::BOX => ';',
-            _ => ',',
+            DataType::Enum(of) => Some((of.identity(), false)),
+            DataType::Composite(of) => Some((of.identity(), false)),
+            DataType::Array(ElementType::UserDefined(of)) => Some((of.user_type()?.0, true)),
+            _ => None,
         }
     }
 
-    fn row(self) -> &'static TypeRow {
-        TYPES.iter().find(|row| row.data_type == self).expect("every type has a row in TYPES")
+    fn row(&self) -> &'static TypeRow {
+        TYPES.iter().find(|row| row.data_type == *self).expect("every type has a row in TYPES")
     }
 
     /// Returns all types, including arrays and pseudo-types.
     pub fn all() -> impl Iterator<Item = DataType> {
-        TYPES.iter().map(|row| row.data_type)
+        TYPES.iter().map(|row| row.data_type.clone())
     }
 
     /// Returns PostgreSQL's OID of the type.
-    pub fn oid(self) -> u32 {
-        match self {
-            DataType::Enum(of) => of.definition().oid,
-            DataType::Array(DataType::Enum(of)) => of.definition().array_oid,
-            DataType::Composite(of) => of.definition().oid,
-            DataType::Array(DataType::Composite(of)) => of.definition().array_oid,
-            _ => self.row().oid,
+    pub fn oid(&self) -> u32 {
+        match self.user_type() {
+            Some((of, false)) => of.oid,
+            Some((of, true)) => of.array_oid,
+            None => self.row().oid,
         }
     }
 
     /// Returns the built-in type with this OID, if bennu has it.
     pub fn from_oid(oid: u32) -> Option<DataType> {
-        TYPES.iter().find(|row| row.oid == oid).map(|row| row.data_type)
+        TYPES.iter().find(|row| row.oid == oid).map(|row| row.data_type.clone())
     }
 
     /// Returns `typlen`: bytes of the binary form, or -1 if it varies.
-    pub fn length(self) -> i16 {
+    pub fn length(&self) -> i16 {
         match self {
             DataType::Enum(_) => 4,
             DataType::Array(_) | DataType::Composite(_) => -1,
@@ -556,34 +611,30 @@ impl DataType {
     }
 
     /// Returns the name as `format_type` prints it, for example `double precision`.
-    pub fn sql_name(self) -> &'static str {
-        match self {
-            DataType::Enum(of) => &of.definition().shown,
-            DataType::Array(DataType::Enum(of)) => of.array_names().0,
-            DataType::Composite(of) => &of.definition().shown,
-            DataType::Array(DataType::Composite(of)) => of.array_names().0,
-            _ => self.row().sql_name,
+    pub fn sql_name(&self) -> &str {
+        match self.user_type() {
+            Some((of, false)) => &of.shown,
+            Some((of, true)) => &of.shown_array,
+            None => self.row().sql_name,
         }
     }
 
     /// Returns PostgreSQL's internal name, `pg_type.typname`, for example `float8`.
-    pub fn internal_name(self) -> &'static str {
-        match self {
-            DataType::Enum(of) => &of.definition().name,
-            DataType::Array(DataType::Enum(of)) => of.array_names().1,
-            DataType::Composite(of) => &of.definition().name,
-            DataType::Array(DataType::Composite(of)) => of.array_names().1,
-            _ => self.row().spellings[0],
+    pub fn internal_name(&self) -> &str {
+        match self.user_type() {
+            Some((of, false)) => &of.name,
+            Some((of, true)) => &of.array_name,
+            None => self.row().spellings[0],
         }
     }
 
     /// Returns the type with this lower-case name, in any of its spellings.
     pub fn from_name(name: &str) -> Option<DataType> {
-        TYPES.iter().find(|row| row.spellings.contains(&name)).map(|row| row.data_type)
+        TYPES.iter().find(|row| row.spellings.contains(&name)).map(|row| row.data_type.clone())
     }
 
     /// Returns whether values are UTF-8 text: `text`, `varchar`, `char`, `name`, `unknown`.
-    pub fn is_text(self) -> bool {
+    pub fn is_text(&self) -> bool {
         matches!(
             self,
             DataType::Text
@@ -596,7 +647,7 @@ impl DataType {
     }
 
     /// Returns whether arithmetic of numbers applies.
-    pub fn is_number(self) -> bool {
+    pub fn is_number(&self) -> bool {
         matches!(
             self,
             DataType::Int2

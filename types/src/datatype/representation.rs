@@ -45,7 +45,7 @@ pub enum Representation {
 impl DataType {
     /// Returns the representation. Pseudo-types have none and count as nested.
     #[inline]
-    pub const fn representation(self) -> Representation {
+    pub const fn representation(&self) -> Representation {
         match self {
             DataType::Bool => Representation::Bool,
             DataType::Int2 => Representation::Int2,

@@ -159,7 +159,7 @@ impl Field {
     /// # Errors
     ///
     /// `22023` if there is no such field.
-    pub fn parse(name: &str, data_type: DataType) -> Result<Field> {
+    pub fn parse(name: &str, data_type: &DataType) -> Result<Field> {
         Field::from_name(name).ok_or_else(|| {
             let (name, of) = (name.to_ascii_lowercase(), data_type.sql_name());
             err!(INVALID_PARAMETER_VALUE: "unit \"{name}\" not recognized for type {of}")
@@ -171,13 +171,13 @@ impl Field {
         NAMES.iter().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
     }
 
-    fn not_supported(self, data_type: DataType) -> Error {
+    fn not_supported(self, data_type: &DataType) -> Error {
         err!(FEATURE_NOT_SUPPORTED: "unit \"{}\" not supported for type {}", self.name(), data_type.sql_name())
     }
 
     /// Returns the error of a field that `date_trunc` does not support. PostgreSQL has different
     /// errors for fields that only `extract` knows.
-    fn no_unit(self, data_type: DataType) -> Error {
+    fn no_unit(self, data_type: &DataType) -> Error {
         let extracted_only = matches!(
             self,
             Field::Dow | Field::IsoDow | Field::Doy | Field::IsoYear | Field::Julian | Field::Epoch
@@ -269,7 +269,7 @@ fn time_field(field: Field, time: i64) -> Option<Numeric> {
 ///
 /// `0A000` if dates do not have the field; likewise for the other types.
 pub fn extract_from_date(field: Field, date: i32) -> Result<Option<Numeric>> {
-    let unsupported = || field.not_supported(DataType::Date);
+    let unsupported = || field.not_supported(&DataType::Date);
     if !is_finite_date(date) {
         let known = field == Field::Epoch || date_field(field, 0).is_some();
         let value = field.of_infinity(date == DATE_INFINITY);
@@ -287,7 +287,7 @@ pub fn extract_from_time(field: Field, time: i64) -> Result<Option<Numeric>> {
     if field == Field::Epoch {
         return Ok(Some(seconds(time)));
     }
-    time_field(field, time).map(Some).ok_or_else(|| field.not_supported(DataType::Time))
+    time_field(field, time).map(Some).ok_or_else(|| field.not_supported(&DataType::Time))
 }
 
 /// Returns a field of a time with time zone.
@@ -297,7 +297,7 @@ pub fn extract_from_timetz(field: Field, (time, west): TimeWest) -> Result<Optio
         Field::Timezone => whole(i64::from(-west)),
         Field::TimezoneHour => whole(i64::from(-west / 3600)),
         Field::TimezoneMinute => whole(i64::from(-west / 60 % 60)),
-        _ => time_field(field, time).ok_or_else(|| field.not_supported(DataType::Timetz))?,
+        _ => time_field(field, time).ok_or_else(|| field.not_supported(&DataType::Timetz))?,
     };
     Ok(Some(value))
 }
@@ -323,7 +323,7 @@ fn epoch(timestamp: i64) -> Numeric {
 
 /// Returns a field of a timestamp; `None` (NULL) for some fields of infinite timestamps.
 pub fn extract_from_timestamp(field: Field, timestamp: i64) -> Result<Option<Numeric>> {
-    let unsupported = || field.not_supported(DataType::Timestamp);
+    let unsupported = || field.not_supported(&DataType::Timestamp);
     if !is_finite_timestamp(timestamp) {
         let of_zone =
             matches!(field, Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute);
@@ -354,7 +354,7 @@ pub fn extract_from_timestamptz(
         Field::TimezoneMinute => Some(whole(offset / 60 % 60)),
         _ => timestamp_field(field, timestamptz_to_local(timestamptz, zone)?),
     };
-    value.map(Some).ok_or_else(|| field.not_supported(DataType::Timestamptz))
+    value.map(Some).ok_or_else(|| field.not_supported(&DataType::Timestamptz))
 }
 
 /// Returns a field of an interval.
@@ -376,7 +376,7 @@ pub fn extract_from_interval(field: Field, interval: Interval) -> Result<Option<
             Numeric::from_mantissa(micros, 6)
         }
         _ => time_field(field, interval.microseconds)
-            .ok_or_else(|| field.not_supported(DataType::Interval))?,
+            .ok_or_else(|| field.not_supported(&DataType::Interval))?,
     };
     Ok(Some(value))
 }
@@ -431,7 +431,7 @@ pub fn date_trunc_timestamp(field: Field, timestamp: i64) -> Result<i64> {
     if !is_finite_timestamp(timestamp) {
         return Ok(timestamp);
     }
-    trunc(field, timestamp).ok_or_else(|| field.no_unit(DataType::Timestamp))?
+    trunc(field, timestamp).ok_or_else(|| field.no_unit(&DataType::Timestamp))?
 }
 
 /// Returns an instant truncated to a field of its local time in a zone.
@@ -444,7 +444,7 @@ pub fn date_trunc_timestamptz(field: Field, timestamptz: i64, zone: &TimeZone) -
         return Ok(timestamptz);
     }
     let local = timestamptz_to_local(timestamptz, zone)?;
-    let cut = trunc(field, local).ok_or_else(|| field.no_unit(DataType::Timestamptz))??;
+    let cut = trunc(field, local).ok_or_else(|| field.no_unit(&DataType::Timestamptz))??;
     let keeps_offset = matches!(
         field,
         Field::Microseconds | Field::Milliseconds | Field::Second | Field::Minute | Field::Hour
@@ -479,9 +479,9 @@ pub fn date_trunc_interval(field: Field, interval: Interval) -> Result<Interval>
         Field::Microseconds => interval,
         Field::Week => {
             return Err(field
-                .not_supported(DataType::Interval)
+                .not_supported(&DataType::Interval)
                 .with_detail("Months usually have fractional weeks."));
         }
-        _ => return Err(field.no_unit(DataType::Interval)),
+        _ => return Err(field.no_unit(&DataType::Interval)),
     })
 }

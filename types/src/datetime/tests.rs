@@ -42,27 +42,29 @@ impl DatetimeFixture {
             "age" => iv(age(self.ts(a)?, self.ts(b)?)?),
             "ts-ts" => iv(timestamp_minus_timestamp(self.ts(a)?, self.ts(b)?)?),
             "extract ts" => {
-                extracted(extract_from_timestamp(field(DataType::Timestamp)?, self.ts(b)?)?)
+                extracted(extract_from_timestamp(field(&DataType::Timestamp)?, self.ts(b)?)?)
             }
             "extract tz" => {
-                let field = field(DataType::Timestamptz)?;
+                let field = field(&DataType::Timestamptz)?;
                 extracted(extract_from_timestamptz(field, self.tz(b)?, &self.zone)?)
             }
-            "extract iv" => extracted(extract_from_interval(field(DataType::Interval)?, span(b)?)?),
+            "extract iv" => {
+                extracted(extract_from_interval(field(&DataType::Interval)?, span(b)?)?)
+            }
             "extract date" => {
                 let date = parse_date(b, &self.reading())?;
-                extracted(extract_from_date(field(DataType::Date)?, date)?)
+                extracted(extract_from_date(field(&DataType::Date)?, date)?)
             }
             "extract time" => {
                 let time = parse_time(b, &self.reading())?;
-                extracted(extract_from_time(field(DataType::Time)?, time)?)
+                extracted(extract_from_time(field(&DataType::Time)?, time)?)
             }
-            "trunc ts" => ts(date_trunc_timestamp(field(DataType::Timestamp)?, self.ts(b)?)?),
+            "trunc ts" => ts(date_trunc_timestamp(field(&DataType::Timestamp)?, self.ts(b)?)?),
             "trunc tz" => {
-                let field = field(DataType::Timestamptz)?;
+                let field = field(&DataType::Timestamptz)?;
                 tz(date_trunc_timestamptz(field, self.tz(b)?, &self.zone)?)
             }
-            "trunc iv" => iv(date_trunc_interval(field(DataType::Interval)?, span(b)?)?),
+            "trunc iv" => iv(date_trunc_interval(field(&DataType::Interval)?, span(b)?)?),
             "iv*" => iv(span(a)?.checked_mul(b.parse().unwrap())?),
             "iv/" => iv(span(a)?.checked_div(b.parse().unwrap())?),
             "justify_days" => iv(span(a)?.justify_days()?),

@@ -66,7 +66,7 @@ impl Array {
 
     /// Compares element by element, then by size and dimensions, as PostgreSQL's `array_cmp`
     /// does.
-    pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
+    pub(super) fn compare(&self, other: &Array, element: &DataType) -> Ordering {
         let ordering = self.compare_at(other, element, &mut InterruptPacer::without_interrupt());
         ordering.expect("there is no flag to be set")
     }
@@ -79,7 +79,7 @@ impl Array {
     pub fn compare_at(
         &self,
         other: &Array,
-        element: DataType,
+        element: &DataType,
         pace: &mut InterruptPacer<'_>,
     ) -> Result<Ordering> {
         self.check();
@@ -99,7 +99,7 @@ impl Array {
             .then_with(|| lowers(self).cmp(&lowers(other))))
     }
 
-    pub(super) fn hash_into(&self, element: DataType, state: &mut impl Hasher) {
+    pub(super) fn hash_into(&self, element: &DataType, state: &mut impl Hasher) {
         state.write_usize(self.elements.len());
         self.elements.iter().for_each(|value| value.hash_typed(element, state));
     }

@@ -167,7 +167,7 @@ impl Datum {
     }
 
     /// Returns whether the value has the representation of `data_type`; NULL fits all types.
-    pub fn fits(&self, data_type: DataType) -> bool {
+    pub fn fits(&self, data_type: &DataType) -> bool {
         match self {
             Datum::Null => true,
             Datum::Nested(nested) => nested.fits(data_type),
@@ -217,15 +217,15 @@ impl Datum {
             | (Datum::Timestamptz(a), Datum::Timestamptz(b)) => a.cmp(b),
             (Datum::Interval(a), Datum::Interval(b)) => a.cmp(b),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
-            (Datum::Nested(a), Datum::Nested(b)) => a.compare(b, DataType::Unknown),
+            (Datum::Nested(a), Datum::Nested(b)) => a.compare(b, &DataType::Unknown),
             _ => self.rank().cmp(&other.rank()),
         }
     }
 
     /// Compares like [`Datum::compare`], but ignores trailing blanks of `char`.
-    pub fn compare_typed(&self, other: &Datum, data_type: DataType) -> Ordering {
+    pub fn compare_typed(&self, other: &Datum, data_type: &DataType) -> Ordering {
         match (self, other) {
-            (Datum::Text(a), Datum::Text(b)) if data_type == DataType::Char => {
+            (Datum::Text(a), Datum::Text(b)) if *data_type == DataType::Char => {
                 without_blanks(a).as_bytes().cmp(without_blanks(b).as_bytes())
             }
             (Datum::Nested(a), Datum::Nested(b)) => a.compare(b, data_type),
@@ -252,14 +252,14 @@ impl Datum {
             }
             Datum::Interval(value) => value.hash(state),
             Datum::Uuid(value) => state.write(value),
-            Datum::Nested(nested) => nested.hash_into(DataType::Unknown, state),
+            Datum::Nested(nested) => nested.hash_into(&DataType::Unknown, state),
         }
     }
 
     /// Feeds a hasher consistently with [`Datum::compare_typed`].
-    pub fn hash_typed(&self, data_type: DataType, state: &mut impl Hasher) {
+    pub fn hash_typed(&self, data_type: &DataType, state: &mut impl Hasher) {
         match self {
-            Datum::Text(text) if data_type == DataType::Char => without_blanks(text).hash(state),
+            Datum::Text(text) if *data_type == DataType::Char => without_blanks(text).hash(state),
             Datum::Nested(nested) => nested.hash_into(data_type, state),
             _ => self.hash_into(state),
         }

@@ -52,31 +52,31 @@ impl Default for Nested {
 
 impl Nested {
     /// Returns whether the value has the representation of a type.
-    pub fn fits(&self, data_type: DataType) -> bool {
+    pub fn fits(&self, data_type: &DataType) -> bool {
         match self {
             Nested::Array(array) => match data_type.element() {
                 Some(element) => array.elements.iter().all(|value| value.fits(element)),
                 None => false,
             },
-            Nested::Json(_) => data_type == DataType::Json,
-            Nested::Jsonb(_) => data_type == DataType::Jsonb,
-            Nested::JsonPath(_) => data_type == DataType::JsonPath,
+            Nested::Json(_) => *data_type == DataType::Json,
+            Nested::Jsonb(_) => *data_type == DataType::Jsonb,
+            Nested::JsonPath(_) => *data_type == DataType::JsonPath,
             Nested::Record(record) => match data_type {
-                DataType::Composite(of) => record.of == Some(of),
-                other => other == DataType::Record && record.of.is_none(),
+                DataType::Composite(of) => record.of.as_ref() == Some(of),
+                other => *other == DataType::Record && record.of.is_none(),
             },
             Nested::Bits(_) => matches!(data_type, DataType::Bit | DataType::Varbit),
-            Nested::Geometry(value) => data_type == DataType::Geometry(value.kind()),
-            Nested::Timetz { .. } => data_type == DataType::Timetz,
+            Nested::Geometry(value) => *data_type == DataType::Geometry(value.kind()),
+            Nested::Timetz { .. } => *data_type == DataType::Timetz,
         }
     }
 
     /// Compares in SQL's order. Types without an order in SQL: all `jsonpath` values are equal,
     /// `json` is ordered by its text, and geometric values are equal only if they are identical.
-    pub fn compare(&self, other: &Nested, data_type: DataType) -> Ordering {
+    pub fn compare(&self, other: &Nested, data_type: &DataType) -> Ordering {
         match (self, other) {
             (Nested::Array(a), Nested::Array(b)) => {
-                a.compare(b, data_type.element().unwrap_or(DataType::Unknown))
+                a.compare(b, data_type.element().unwrap_or(&DataType::Unknown))
             }
             (Nested::Json(a), Nested::Json(b)) => a.cmp(b),
             (Nested::Jsonb(a), Nested::Jsonb(b)) => a.compare(b),
@@ -93,10 +93,10 @@ impl Nested {
     }
 
     /// Feeds a hasher consistently with [`Nested::compare`].
-    pub fn hash_into(&self, data_type: DataType, state: &mut impl Hasher) {
+    pub fn hash_into(&self, data_type: &DataType, state: &mut impl Hasher) {
         match self {
             Nested::Array(array) => {
-                array.hash_into(data_type.element().unwrap_or(DataType::Unknown), state);
+                array.hash_into(data_type.element().unwrap_or(&DataType::Unknown), state);
             }
             Nested::Json(text) => text.hash(state),
             Nested::Jsonb(json) => json.hash_into(state),

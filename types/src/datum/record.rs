@@ -12,7 +12,7 @@ pub use crate::datatype::composite::Fields;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// The composite type; `None` for type `record`.
-    pub of: Option<&'static CompositeType>,
+    pub of: Option<Arc<CompositeType>>,
     /// The fields.
     pub fields: Fields,
     /// The values of the fields; empty for a description of fields.
@@ -21,15 +21,15 @@ pub struct Record {
 
 impl Record {
     /// Creates a value of a composite type.
-    pub fn of_type(of: &'static CompositeType, values: Vec<Datum>) -> Record {
-        Record { of: Some(of), fields: Arc::clone(of.fields()), values }
+    pub fn of_type(of: &Arc<CompositeType>, values: Vec<Datum>) -> Record {
+        Record { of: Some(Arc::clone(of)), fields: Arc::clone(of.fields()), values }
     }
 
     /// Compares field by field, then by number of fields, as PostgreSQL's `record_cmp` does. The
     /// caller has rejected different field types.
     pub fn compare(&self, other: &Record) -> Ordering {
         let pairs = self.values.iter().zip(&other.values).zip(self.fields.iter());
-        let mut orderings = pairs.map(|((a, b), (_, data_type))| a.compare_typed(b, *data_type));
+        let mut orderings = pairs.map(|((a, b), (_, data_type))| a.compare_typed(b, data_type));
         orderings
             .find(|ordering| ordering.is_ne())
             .unwrap_or_else(|| self.values.len().cmp(&other.values.len()))
@@ -38,7 +38,7 @@ impl Record {
     pub(super) fn hash_into(&self, state: &mut impl Hasher) {
         state.write_usize(self.values.len());
         for (value, (_, data_type)) in self.values.iter().zip(self.fields.iter()) {
-            value.hash_typed(*data_type, state);
+            value.hash_typed(data_type, state);
         }
     }
 

@@ -346,7 +346,7 @@ mod tests {
     use crate::text::{self, TextStyle};
 
     fn tree(text: &str) -> Json {
-        match text::parse(text, DataType::Jsonb, &TextStyle::default()).unwrap() {
+        match text::parse(text, &DataType::Jsonb, &TextStyle::default()).unwrap() {
             Datum::Nested(Nested::Jsonb(json)) => json.into_json(),
             other => panic!("{text} is {other:?}"),
         }

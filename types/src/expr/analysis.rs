@@ -10,13 +10,13 @@ use crate::function::{self, CompareOp, KernelKind, Volatility};
 
 impl Expr {
     /// Returns a constant.
-    pub fn constant(value: Datum, data_type: DataType) -> Expr {
-        Expr::Constant { value, data_type }
+    pub fn constant(value: Datum, data_type: impl Into<DataType>) -> Expr {
+        Expr::Constant { value, data_type: data_type.into() }
     }
 
     /// Returns a column of the input row.
-    pub fn column(index: usize, data_type: DataType) -> Expr {
-        Expr::Column { index, data_type }
+    pub fn column(index: usize, data_type: impl Into<DataType>) -> Expr {
+        Expr::Column { index, data_type: data_type.into() }
     }
 
     /// Returns a comparison of two operands of one type.
@@ -32,7 +32,7 @@ impl Expr {
     }
 
     /// Returns the type of the value.
-    pub fn data_type(&self) -> DataType {
+    pub fn data_type(&self) -> &DataType {
         match self {
             Expr::Constant { data_type, .. }
             | Expr::Column { data_type, .. }
@@ -40,16 +40,16 @@ impl Expr {
             | Expr::Call { data_type, .. }
             | Expr::Case { data_type, .. }
             | Expr::Unreadable { data_type, .. }
-            | Expr::Coalesce { data_type, .. } => *data_type,
-            Expr::Routine { routine, .. } => routine.result,
-            Expr::Cast { to, .. } => to.base,
+            | Expr::Coalesce { data_type, .. } => data_type,
+            Expr::Routine { routine, .. } => &routine.result,
+            Expr::Cast { to, .. } => &to.base,
             Expr::Domain { operand, .. } => operand.data_type(),
             Expr::And(_)
             | Expr::Or(_)
             | Expr::Not(_)
             | Expr::IsNull(_)
             | Expr::IsDistinct { .. }
-            | Expr::InList { .. } => DataType::Bool,
+            | Expr::InList { .. } => &DataType::Bool,
         }
     }
 
@@ -203,7 +203,7 @@ impl Expr {
                 function::signature(*function).volatility != Volatility::Immutable
             }
             Expr::Routine { routine, .. } => !routine.is_immutable,
-            Expr::Cast { from, to, .. } => !cast::is_immutable(*from, to.base),
+            Expr::Cast { from, to, .. } => !cast::is_immutable(from, &to.base),
             Expr::Domain { checks, .. } => !checks.is_immutable(),
             Expr::Unreadable { .. } => true,
             _ => false,
@@ -215,7 +215,7 @@ impl Expr {
     pub fn is_foldable(&self) -> bool {
         self.is_immutable()
             && !self.any(&|node| match node {
-                Expr::Cast { from, to, .. } => !cast::is_foldable(*from, to.base),
+                Expr::Cast { from, to, .. } => !cast::is_foldable(from, &to.base),
                 Expr::Domain { checks, .. } => !checks.is_foldable(),
                 _ => false,
             })
@@ -295,12 +295,12 @@ impl Expr {
 }
 
 /// Returns the type as which values of a type are compared.
-fn comparable(data_type: DataType) -> DataType {
+fn comparable(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Varchar | DataType::Unknown => DataType::Text,
         DataType::Array(_) => DataType::AnyArray,
         DataType::Enum(_) => DataType::AnyEnum,
         DataType::Reg(_) => DataType::Oid,
-        other => other,
+        other => other.clone(),
     }
 }

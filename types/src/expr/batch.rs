@@ -199,17 +199,17 @@ fn evaluate<'a>(expr: &Expr, rows: RowSelection<'a>, context: &EvalContext) -> R
             for argument in arguments {
                 operands.push(evaluate(argument, rows, context)?);
             }
-            let called =
-                ResolvedCall { id: *function, first: first_type(arguments), result: *data_type };
+            let (id, first) = (*function, first_type(arguments));
+            let called = ResolvedCall { id, first, result: data_type };
             call(called, &operands, rows.count(), context)
         }
         Expr::Routine { .. } | Expr::Unreadable { .. } => row_by_row(expr, rows, context),
         Expr::Cast { operand, from, to, explicit } => match evaluate(operand, rows, context)? {
             Operand::Constant(value) => {
-                cast::cast(&value, *from, *to, *explicit, context).map(Operand::Constant)
+                cast::cast(&value, from, to, *explicit, context).map(Operand::Constant)
             }
             Operand::Vector(vector) => {
-                let cast = cast::cast_vector(&vector, *from, *to, *explicit, context)?;
+                let cast = cast::cast_vector(&vector, from, to, *explicit, context)?;
                 Ok(Operand::Vector(Cow::Owned(cast)))
             }
         },
@@ -231,9 +231,9 @@ fn evaluate<'a>(expr: &Expr, rows: RowSelection<'a>, context: &EvalContext) -> R
         }
         Expr::InList { operand, list } => in_list(operand, list, rows, context),
         Expr::Case { branches, otherwise, data_type } => {
-            case(branches, otherwise, *data_type, rows, context)
+            case(branches, otherwise, data_type, rows, context)
         }
-        Expr::Coalesce { operands, data_type } => coalesce(operands, *data_type, rows, context),
+        Expr::Coalesce { operands, data_type } => coalesce(operands, data_type, rows, context),
     }
 }
 
@@ -321,20 +321,20 @@ fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
 
 /// A function with the types of its first argument and of its result in this call.
 #[derive(Clone, Copy)]
-struct ResolvedCall {
+struct ResolvedCall<'a> {
     id: FunctionId,
-    first: DataType,
-    result: DataType,
+    first: &'a DataType,
+    result: &'a DataType,
 }
 
-impl ResolvedCall {
+impl ResolvedCall<'_> {
     fn with(self, values: &[Datum], context: &EvalContext) -> Result<Datum> {
         function::call(self.id, values, self.first, context)
     }
 }
 
 fn call<'a>(
-    called: ResolvedCall,
+    called: ResolvedCall<'_>,
     operands: &[Operand<'a>],
     row_count: usize,
     context: &EvalContext,
@@ -393,7 +393,7 @@ fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
 
 /// Calls a function for each row.
 fn call_each<'a>(
-    called: ResolvedCall,
+    called: ResolvedCall<'_>,
     operands: &[Operand<'_>],
     row_count: usize,
     context: &EvalContext,
@@ -496,7 +496,7 @@ fn connect<'a>(
             None => evaluate(operand, rows, context)?,
             Some(open) if open.is_empty() => break,
             Some(open) => evaluate(operand, rows.select(&rows.rows(open)), context)
-                .and_then(|result| result.into_vector(DataType::Bool, open.len(), context))
+                .and_then(|result| result.into_vector(&DataType::Bool, open.len(), context))
                 .map(|vector| Operand::Vector(Cow::Owned(vector)))?,
         };
         let indexes = open.unwrap_or_else(|| all(count));
@@ -541,7 +541,7 @@ struct SelectedResults {
 }
 
 impl SelectedResults {
-    fn new(data_type: DataType, row_count: usize) -> SelectedResults {
+    fn new(data_type: &DataType, row_count: usize) -> SelectedResults {
         SelectedResults { values: Vector::new(data_type, row_count), places: vec![0; row_count] }
     }
 
@@ -572,7 +572,7 @@ impl SelectedResults {
 fn case<'a>(
     branches: &[(Expr, Expr)],
     otherwise: &Expr,
-    data_type: DataType,
+    data_type: &DataType,
     rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
@@ -622,7 +622,7 @@ fn without(entries: &[u32], places: &[u32]) -> Vec<u32> {
 
 fn coalesce<'a>(
     operands: &[Expr],
-    data_type: DataType,
+    data_type: &DataType,
     rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
@@ -695,7 +695,7 @@ fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &Arc
     let data_type = operand.data_type();
     let is_so = function::signature(function).name == "any of"
         && comparison.name == "="
-        && comparison.arguments == [data_type; 2]
+        && comparison.arguments.iter().all(|one| one == data_type)
         && array.elements.len() > FEW;
     is_so.then_some((operand, array))
 }
@@ -710,13 +710,13 @@ fn among<'a>(vector: &Vector, items: &ItemSet) -> Operand<'a> {
 /// selection.
 fn connect_list<'a>(
     value: &Operand<'_>,
-    data_type: DataType,
+    data_type: &DataType,
     list: &[Expr],
     rows: RowSelection<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
     let count = rows.count();
-    let mut results = Vector::new(DataType::Bool, count);
+    let mut results = Vector::new(&DataType::Bool, count);
     let mut outcome: Vec<Option<bool>> = vec![Some(false); count];
     let mut open: Vec<u32> = Vec::with_capacity(count);
     for index in all(count) {

@@ -30,7 +30,7 @@ type Names<'a> = &'a dyn Fn(usize) -> String;
 
 fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
     match expr {
-        Expr::Constant { value, data_type } => write_constant(value, *data_type, out),
+        Expr::Constant { value, data_type } => write_constant(value, data_type, out),
         Expr::Column { index, .. } => out.push_str(&names(*index)),
         Expr::Parameter { index, .. } => push(out, format_args!("${}", index + 1)),
         Expr::Call { function, arguments, .. } => {
@@ -233,16 +233,16 @@ fn write_case(branches: &[(Expr, Expr)], otherwise: &Expr, names: Names<'_>, out
 }
 
 /// Returns the type name in a constant's cast. `character` without a length would mean length 1.
-fn constant_type(data_type: DataType) -> &'static str {
+fn constant_type(data_type: &DataType) -> &str {
     match data_type {
         DataType::Char => "bpchar",
-        DataType::Array(DataType::Char) => "bpchar[]",
+        DataType::Array(element) if **element == DataType::Char => "bpchar[]",
         other => other.sql_name(),
     }
 }
 
 /// Writes a constant: numbers and booleans bare, others quoted with a cast.
-fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
+fn write_constant(value: &Datum, data_type: &DataType, out: &mut String) {
     let mut bytes = Vec::new();
     match value {
         Datum::Null => return push(out, format_args!("NULL::{}", constant_type(data_type))),
@@ -251,7 +251,7 @@ fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
         other => text::write_short(other, data_type, &TextStyle::default(), &mut bytes),
     }
     let written = String::from_utf8_lossy(&bytes);
-    let decimal = data_type == DataType::Numeric
+    let decimal = *data_type == DataType::Numeric
         && written.contains('.')
         && written.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if decimal {

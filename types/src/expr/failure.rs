@@ -38,7 +38,7 @@ impl Expr {
     pub(super) fn node_may_fail(&self) -> bool {
         match self {
             Expr::Call { function, .. } => !is_safe(*function),
-            Expr::Cast { from, to, .. } => !is_safe_cast(*from, *to),
+            Expr::Cast { from, to, .. } => !is_safe_cast(from, to),
             Expr::Routine { .. } | Expr::Domain { .. } | Expr::Unreadable { .. } => true,
             _ => false,
         }
@@ -61,7 +61,7 @@ fn is_safe(function: FunctionId) -> bool {
 }
 
 /// Returns whether every value of a type can be cast to the other type.
-fn is_safe_cast(from: DataType, to: SqlType) -> bool {
+fn is_safe_cast(from: &DataType, to: &SqlType) -> bool {
     use DataType::{
         Char, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Timestamp, Timestamptz,
         Varchar,
@@ -76,7 +76,7 @@ fn is_safe_cast(from: DataType, to: SqlType) -> bool {
         Date => &[Date, Timestamp, Timestamptz],
         Timestamp | Timestamptz => &[Timestamp, Timestamptz, Date],
         Text | Varchar | Char => &[Text, Varchar, Char],
-        other => return to == SqlType::from(other) || to == SqlType::from(Text),
+        other => return *to == SqlType::from(other) || *to == SqlType::from(Text),
     };
-    to == SqlType::from(to.base) && (targets.contains(&to.base) || to.base == Text)
+    *to == SqlType::from(&to.base) && (targets.contains(&to.base) || to.base == Text)
 }

@@ -51,7 +51,7 @@ impl Expr {
         self.transform(&mut |node| match node {
             Expr::Parameter { index, data_type } => match value(index) {
                 Some(value) => Expr::constant(value, data_type),
-                None => node,
+                None => Expr::Parameter { index, data_type },
             },
             other => other,
         })
@@ -159,7 +159,7 @@ fn compute(node: Expr, context: &EvalContext, failure: &mut Option<Error>) -> Ex
                 && arguments.iter().all(|argument| value(argument).is_some())
         }
         Expr::Cast { operand, from, to, .. } => {
-            value(operand).is_some() && cast::is_foldable(*from, to.base)
+            value(operand).is_some() && cast::is_foldable(from, &to.base)
         }
         Expr::Domain { operand, checks, .. } => value(operand).is_some() && checks.is_foldable(),
         Expr::Not(operand) | Expr::IsNull(operand) => value(operand).is_some(),

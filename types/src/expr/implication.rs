@@ -184,7 +184,7 @@ fn order(left: &Expr, right: &Expr) -> Option<Ordering> {
     };
     match (a.as_i64(), b.as_i64()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ if data_type == other => Some(a.compare_typed(b, *data_type)),
+        _ if data_type == other => Some(a.compare_typed(b, data_type)),
         _ => None,
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn arithmetic<'a>(
     op: ArithmeticOp,
     left: &Operand<'_>,
     right: &Operand<'_>,
-    data_type: DataType,
+    data_type: &DataType,
     pace: &mut InterruptPacer<'_>,
 ) -> Option<Result<Operand<'a>>> {
     let validity = both_valid(left, right);
@@ -56,7 +56,7 @@ fn mixed(
     left: &Typed<'_>,
     right: &Typed<'_>,
     valid: Option<&[bool]>,
-    data_type: DataType,
+    data_type: &DataType,
 ) -> Option<Result<VectorData>> {
     match data_type {
         DataType::Int4 => {

@@ -56,7 +56,7 @@ impl<'a> Operand<'a> {
     /// Returns the values as a vector of `row_count` rows.
     pub(super) fn into_vector(
         self,
-        data_type: DataType,
+        data_type: &DataType,
         row_count: usize,
         context: &EvalContext,
     ) -> Result<Vector> {

@@ -33,7 +33,7 @@ impl Expr {
             }
             Expr::Cast { operand, from, to, explicit } => {
                 let value = operand.eval_row(row, context)?;
-                cast::cast(&value, *from, *to, *explicit, context)
+                cast::cast(&value, from, to, *explicit, context)
             }
             Expr::Domain { operand, checks, .. } => {
                 let value = operand.eval_row(row, context)?;
@@ -107,8 +107,8 @@ fn unreadable(reason: &str) -> Error {
 }
 
 /// Returns the type of a call's first argument.
-pub(super) fn first_type(arguments: &[Expr]) -> DataType {
-    arguments.first().map_or(DataType::Unknown, Expr::data_type)
+pub(super) fn first_type(arguments: &[Expr]) -> &DataType {
+    arguments.first().map_or(&DataType::Unknown, Expr::data_type)
 }
 
 /// Computes AND (`decisive` false) or OR (`decisive` true): the first decisive operand determines
@@ -148,7 +148,7 @@ fn in_list(operand: &Expr, list: &[Expr], row: &[Datum], context: &EvalContext) 
 }
 
 /// Returns whether two values of a type are distinct; NULL is distinct from all values but NULL.
-pub(super) fn is_distinct(left: &Datum, right: &Datum, data_type: DataType) -> bool {
+pub(super) fn is_distinct(left: &Datum, right: &Datum, data_type: &DataType) -> bool {
     match (left, right) {
         (Datum::Null, Datum::Null) => false,
         (Datum::Null, _) | (_, Datum::Null) => true,

@@ -35,8 +35,8 @@ impl Random {
         self.next() % end
     }
 
-    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len() as u64) as usize]
+    fn pick<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize].clone()
     }
 
     fn integer(&mut self) -> i64 {
@@ -48,7 +48,7 @@ impl Random {
         }
     }
 
-    fn value(&mut self, data_type: DataType) -> Datum {
+    fn value(&mut self, data_type: &DataType) -> Datum {
         if self.below(6) == 0 {
             return Datum::Null;
         }
@@ -68,10 +68,10 @@ impl Random {
     }
 
     /// Returns a random expression of a type, at most `depth` deep.
-    fn expr(&mut self, data_type: DataType, depth: u32) -> Expr {
+    fn expr(&mut self, data_type: &DataType, depth: u32) -> Expr {
         if depth == 0 || self.below(8) == 0 {
             let columns: Vec<usize> =
-                (0..COLUMNS.len()).filter(|i| COLUMNS[*i] == data_type).collect();
+                (0..COLUMNS.len()).filter(|i| COLUMNS[*i] == *data_type).collect();
             if columns.is_empty() || self.below(4) == 0 {
                 return Expr::constant(self.value(data_type), data_type);
             }
@@ -82,31 +82,31 @@ impl Random {
             0 => self.case(data_type, depth),
             1 => {
                 let operands = (0..3).map(|_| self.expr(data_type, depth)).collect();
-                Expr::Coalesce { operands, data_type }
+                Expr::Coalesce { operands, data_type: data_type.clone() }
             }
-            _ if data_type == Bool => self.condition(depth),
+            _ if *data_type == Bool => self.condition(depth),
             2 => self.cast(data_type, depth),
             _ => self.call(data_type, depth),
         }
     }
 
-    fn case(&mut self, data_type: DataType, depth: u32) -> Expr {
+    fn case(&mut self, data_type: &DataType, depth: u32) -> Expr {
         let branches =
-            (0..2).map(|_| (self.expr(Bool, depth), self.expr(data_type, depth))).collect();
+            (0..2).map(|_| (self.expr(&Bool, depth), self.expr(data_type, depth))).collect();
         let otherwise = Box::new(self.expr(data_type, depth));
-        Expr::Case { branches, otherwise, data_type }
+        Expr::Case { branches, otherwise, data_type: data_type.clone() }
     }
 
-    fn cast(&mut self, data_type: DataType, depth: u32) -> Expr {
+    fn cast(&mut self, data_type: &DataType, depth: u32) -> Expr {
         let from = match data_type {
             Int2 | Int4 | Int8 | Float8 | Numeric => {
                 self.pick(&[Int2, Int4, Int8, Float8, Numeric])
             }
             Text => self.pick(&COLUMNS),
-            other => other,
+            other => other.clone(),
         };
         Expr::Cast {
-            operand: Box::new(self.expr(from, depth)),
+            operand: Box::new(self.expr(&from, depth)),
             from,
             to: SqlType::from(data_type),
             explicit: true,
@@ -116,36 +116,36 @@ impl Random {
     fn condition(&mut self, depth: u32) -> Expr {
         let data_type = self.pick(&COLUMNS);
         match self.below(8) {
-            0 => Expr::And((0..3).map(|_| self.expr(Bool, depth)).collect()),
-            1 => Expr::Or((0..3).map(|_| self.expr(Bool, depth)).collect()),
-            2 => Expr::Not(Box::new(self.expr(Bool, depth))),
-            3 => Expr::IsNull(Box::new(self.expr(data_type, depth))),
+            0 => Expr::And((0..3).map(|_| self.expr(&Bool, depth)).collect()),
+            1 => Expr::Or((0..3).map(|_| self.expr(&Bool, depth)).collect()),
+            2 => Expr::Not(Box::new(self.expr(&Bool, depth))),
+            3 => Expr::IsNull(Box::new(self.expr(&data_type, depth))),
             4 => Expr::IsDistinct {
-                left: Box::new(self.expr(data_type, depth)),
-                right: Box::new(self.expr(data_type, depth)),
+                left: Box::new(self.expr(&data_type, depth)),
+                right: Box::new(self.expr(&data_type, depth)),
                 negated: self.below(2) == 0,
             },
             5 => {
-                let operand = Box::new(self.expr(data_type, depth));
+                let operand = Box::new(self.expr(&data_type, depth));
                 let simple = self.below(2) == 0;
                 let item = |random: &mut Random| {
                     if simple {
-                        Expr::constant(random.value(data_type), data_type)
+                        Expr::constant(random.value(&data_type), data_type)
                     } else {
-                        random.expr(data_type, depth.min(1))
+                        random.expr(&data_type, depth.min(1))
                     }
                 };
-                let list = Arc::new((0..self.below(12)).map(|_| item(self)).collect());
+                let list = Arc::new((0..self.below(12)).map(|_| item.clone()(self)).collect());
                 Expr::InList { operand, list }
             }
-            _ => self.call(Bool, depth),
+            _ => self.call(&Bool, depth),
         }
     }
 
     /// Returns a call of a random function with this result type, over types of the columns.
-    fn call(&mut self, data_type: DataType, depth: u32) -> Expr {
+    fn call(&mut self, data_type: &DataType, depth: u32) -> Expr {
         let fits = |signature: &&function::Signature| {
-            signature.result == data_type
+            signature.result == *data_type
                 && signature.volatility == function::Volatility::Immutable
                 && signature.arguments.iter().all(|argument| COLUMNS.contains(argument))
                 && !["repeat", "lpad", "rpad", "exp", "power", "pow", "^"].contains(&signature.name)
@@ -162,17 +162,17 @@ impl Random {
         }
         let signature = self.pick(&among);
         let mut types = signature.arguments.to_vec();
-        if let (true, Some(last)) = (signature.variadic, types.last().copied()) {
-            types.extend((0..self.below(3)).map(|_| last));
+        if let (true, Some(last)) = (signature.variadic, types.last().cloned()) {
+            types.extend((0..self.below(3)).map(|_| last.clone()));
         }
-        let arguments = types.iter().map(|argument| self.expr(*argument, depth)).collect();
-        Expr::Call { function: signature.id, arguments, data_type }
+        let arguments = types.iter().map(|argument| self.expr(argument, depth)).collect();
+        Expr::Call { function: signature.id, arguments, data_type: data_type.clone() }
     }
 
     fn batch(&mut self) -> Batch {
         let row_count = self.below(24) as usize;
         let rows: Vec<Vec<Datum>> = (0..row_count)
-            .map(|_| COLUMNS.iter().map(|data_type| self.value(*data_type)).collect())
+            .map(|_| COLUMNS.iter().map(|data_type| self.value(data_type)).collect())
             .collect();
         Batch::from_rows(&COLUMNS, &rows)
     }
@@ -219,7 +219,7 @@ proptest! {
         let mut random = Random(seed);
         let context = EvalContext::default();
         let data_type = random.pick(&COLUMNS);
-        let expr = random.expr(data_type, 3);
+        let expr = random.expr(&data_type, 3);
         let batch = random.batch();
         let rows: Result<Vec<Datum>, _> =
             (0..batch.row_count).map(|i| expr.eval_row(&batch.row(i), &context)).collect();
@@ -245,7 +245,7 @@ proptest! {
     fn batch_filter_matches_row_evaluation(seed in any::<u64>()) {
         let mut random = Random(seed);
         let context = EvalContext::default();
-        let expr = Expr::And(vec![random.expr(Bool, 2), random.expr(Bool, 2)]);
+        let expr = Expr::And(vec![random.expr(&Bool, 2), random.expr(&Bool, 2)]);
         let batch = random.batch();
         let rows: Result<Vec<u32>, _> = (0..batch.row_count)
             .filter_map(|i| match expr.passes_row(&batch.row(i), &context) {
@@ -259,9 +259,9 @@ proptest! {
 }
 
 fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let types: Vec<DataType> = arguments.iter().map(Expr::data_type).collect();
+    let types: Vec<DataType> = arguments.iter().map(Expr::data_type).cloned().collect();
     let function = function::find(name, &types).unwrap_or_else(|| panic!("{name} {types:?}"));
-    let data_type = function::signature(function).result;
+    let data_type = function::signature(function).result.clone();
     Expr::Call { function, arguments, data_type }
 }
 

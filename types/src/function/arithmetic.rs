@@ -48,13 +48,13 @@ const PAIRS: &[([DataType; 2], DataType)] = &[
 pub(super) fn functions() -> Vec<FunctionRow> {
     let mut rows = Vec::new();
     for (pair, result) in PAIRS {
-        rows.push(operator("+", ArithmeticOp::Add, pair, *result));
-        rows.push(operator("-", ArithmeticOp::Subtract, pair, *result));
-        rows.push(operator("*", ArithmeticOp::Multiply, pair, *result));
-        rows.push(operator("/", ArithmeticOp::Divide, pair, *result));
+        rows.push(operator("+", ArithmeticOp::Add, pair, result));
+        rows.push(operator("-", ArithmeticOp::Subtract, pair, result));
+        rows.push(operator("*", ArithmeticOp::Multiply, pair, result));
+        rows.push(operator("/", ArithmeticOp::Divide, pair, result));
         if pair[0] == pair[1] && !matches!(result, Float4 | Float8) {
-            rows.push(operator("%", ArithmeticOp::Remainder, pair, *result));
-            rows.push(operator("mod", ArithmeticOp::Remainder, pair, *result));
+            rows.push(operator("%", ArithmeticOp::Remainder, pair, result));
+            rows.push(operator("mod", ArithmeticOp::Remainder, pair, result));
         }
     }
     rows.extend_from_slice(UNARY);
@@ -65,7 +65,7 @@ fn operator(
     symbol: &'static str,
     op: ArithmeticOp,
     pair: &'static [DataType; 2],
-    result: DataType,
+    result: &DataType,
 ) -> FunctionRow {
     let implementation = match op {
         ArithmeticOp::Add => |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Add, a, c),
@@ -80,7 +80,7 @@ fn operator(
             |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Remainder, a, c)
         }
     };
-    row(symbol, pair, result, implementation).shaped(KernelKind::Arithmetic(op))
+    row(symbol, pair, result.clone(), implementation).shaped(KernelKind::Arithmetic(op))
 }
 
 const UNARY: &[FunctionRow] = &[

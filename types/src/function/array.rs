@@ -11,14 +11,17 @@ use super::argument::{array, array_datum, int4};
 use super::{FunctionRow, change_row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    AnyArray, AnyElement, Array as ArrayOf, Compatible, CompatibleArray, Int4, Text,
+    self, AnyArray, AnyElement, Compatible, CompatibleArray, Int4, Text,
 };
+use crate::datatype::ElementType;
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::interruptible::InterruptPacer;
 
 /// The function table of this family.
+const INTS: DataType = DataType::Array(ElementType::BuiltIn(&Int4));
+
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
     row("array of", &[Compatible, Compatible], CompatibleArray, |a, _| {
         Ok(array_datum(Array::from_elements(a.to_vec())))
@@ -65,8 +68,8 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         Ok(Datum::Int4(array(&a[0]).elements.len() as i32))
     }),
     row("trim_array", &[AnyArray, Int4], AnyArray, trim),
-    row("array_fill", &[AnyElement, ArrayOf(&Int4)], AnyArray, fill).takes_null(),
-    row("array_fill", &[AnyElement, ArrayOf(&Int4), ArrayOf(&Int4)], AnyArray, fill).takes_null(),
+    row("array_fill", &[AnyElement, INTS], AnyArray, fill).takes_null(),
+    row("array_fill", &[AnyElement, INTS, INTS], AnyArray, fill).takes_null(),
 ];
 
 /// Returns the `int2vector` or `oidvector` of an array; a vector has subscripts from 1 here.

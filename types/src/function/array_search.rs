@@ -7,7 +7,7 @@ use super::argument::{array, array_datum, int4};
 use super::{CompareOp, FunctionId, FunctionRow, KernelKind, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, Array as ArrayOf, Bool, Compatible, CompatibleArray, Date, Int4, Text, Uuid,
+    self, AnyArray, Bool, Compatible, CompatibleArray, Date, Int4, Text, Uuid,
 };
 use crate::datum::{Array, Datum, Dimension, Nested};
 use crate::error::{Error, Result};
@@ -26,8 +26,13 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     typed_row("&&", &[AnyArray, AnyArray], Bool, shares),
     typed_row("array_position", &[CompatibleArray, Compatible], Int4, position).takes_null(),
     typed_row("array_position", &[CompatibleArray, Compatible, Int4], Int4, position).takes_null(),
-    typed_row("array_positions", &[CompatibleArray, Compatible], ArrayOf(&Int4), positions)
-        .takes_null(),
+    typed_row(
+        "array_positions",
+        &[CompatibleArray, Compatible],
+        DataType::array_of(&Int4),
+        positions,
+    )
+    .takes_null(),
     typed_row("array_remove", &[CompatibleArray, Compatible], CompatibleArray, remove).takes_null(),
     typed_row(
         "array_replace",
@@ -39,8 +44,8 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
 ];
 
 /// Returns whether two elements of an array of type `of` are not distinct; NULL equals NULL.
-fn same(left: &Datum, right: &Datum, of: DataType) -> bool {
-    left.compare_typed(right, of.element().unwrap_or(DataType::Unknown)).is_eq()
+fn same(left: &Datum, right: &Datum, of: &DataType) -> bool {
+    left.compare_typed(right, of.element().unwrap_or(&DataType::Unknown)).is_eq()
 }
 
 /// Returns the position of an element that is not distinct from another, from a position on.
@@ -48,7 +53,7 @@ fn find(
     array: &Array,
     from: usize,
     wanted: &Datum,
-    of: DataType,
+    of: &DataType,
     pace: &mut InterruptPacer<'_>,
 ) -> Result<Option<usize>> {
     for (index, one) in array.elements.iter().enumerate().skip(from) {
@@ -63,7 +68,7 @@ fn find(
 /// Cost of an element, for the interrupt check.
 pub(super) const ELEMENT: usize = 16;
 
-fn contains(outer: &Datum, inner: &Datum, of: DataType, context: &EvalContext) -> Result<Datum> {
+fn contains(outer: &Datum, inner: &Datum, of: &DataType, context: &EvalContext) -> Result<Datum> {
     let (outer, inner) = (array(outer), array(inner));
     let mut pace = context.pace();
     for one in &inner.elements {
@@ -74,7 +79,7 @@ fn contains(outer: &Datum, inner: &Datum, of: DataType, context: &EvalContext) -
     Ok(Datum::Bool(true))
 }
 
-fn shares(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn shares(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     let (left, right) = (array(&arguments[0]), array(&arguments[1]));
     let mut pace = context.pace();
     for one in left.elements.iter().filter(|one| !one.is_null()) {
@@ -89,7 +94,7 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
     let Datum::Nested(Nested::Array(array)) = &arguments[2] else { return Ok(Datum::Null) };
     let comparison = u16::try_from(int4(&arguments[0])).map(FunctionId);
     let comparison = comparison.expect("the binder passes the id of a function");
-    let first = super::signature(comparison).arguments[0];
+    let first = &super::signature(comparison).arguments[0];
     let operator = plain_comparison(comparison);
     let (mut unknown, mut pace) = (false, context.pace());
     let mut pair = [arguments[1].clone(), Datum::Null];
@@ -135,7 +140,7 @@ fn one_dimension<'a>(datum: &'a Datum, doing: &str) -> Result<(&'a Array, i32)> 
     }
 }
 
-fn position(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn position(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -158,7 +163,7 @@ fn place(index: usize, lower: i32) -> Datum {
     Datum::Int4((index as i64 + i64::from(lower)) as i32)
 }
 
-fn positions(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn positions(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -172,7 +177,7 @@ fn positions(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result
     Ok(array_datum(Array::from_elements(found)))
 }
 
-fn remove(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn remove(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -194,7 +199,7 @@ fn remove(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Da
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-fn replace(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn replace(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }

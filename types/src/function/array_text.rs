@@ -9,12 +9,13 @@ use super::regular_expression_functions::{for_each_match, groups_of, no_global};
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, Text};
+use crate::datatype::ElementType;
 use crate::datum::{Array, Datum};
 use crate::error::Result;
 use crate::interruptible::InterruptPacer;
 use crate::text;
 
-const TEXTS: DataType = DataType::Array(&Text);
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
@@ -48,7 +49,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         pace.step(&mut out, 0)?;
         match element {
             Datum::Null => pace.append(&mut out, null.unwrap_or_default().as_bytes())?,
-            value => text::write(value, DataType::Unknown, style, &mut out)?,
+            value => text::write(value, &DataType::Unknown, style, &mut out)?,
         }
     }
     pace.text(out).map(text_datum)
@@ -57,7 +58,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 /// Returns the text of an element in the output format.
 pub(super) fn element_text(element: &Datum, context: &EvalContext) -> Result<String> {
     let mut out = Vec::new();
-    text::write(element, DataType::Unknown, &context.style, &mut out)?;
+    text::write(element, &DataType::Unknown, &context.style, &mut out)?;
     context.pace().text(out)
 }
 

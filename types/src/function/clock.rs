@@ -61,7 +61,7 @@ fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut style = context.style.clone();
     style.formats.style = Style { date: DateStyle::Postgres, ..Style::default() };
     let mut written = Vec::new();
-    text::write_short(&Datum::Timestamptz(now - micros), Timestamptz, &style, &mut written);
+    text::write_short(&Datum::Timestamptz(now - micros), &Timestamptz, &style, &mut written);
     let written = String::from_utf8_lossy(&written);
     const BEFORE_FRACTION: usize = "Wed Feb 26 08:13:41".len();
     let (clock, year) = written.split_at_checked(BEFORE_FRACTION).unwrap_or((&written, ""));

@@ -211,12 +211,12 @@ fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result
 fn typed_relation(
     op: CompareOp,
     arguments: &[Datum],
-    of: DataType,
+    of: &DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
     let ordering = match (&arguments[0], &arguments[1]) {
         (Datum::Nested(Nested::Array(left)), Datum::Nested(Nested::Array(right))) => {
-            let element = of.element().unwrap_or(DataType::Unknown);
+            let element = of.element().unwrap_or(&DataType::Unknown);
             left.compare_at(right, element, &mut context.pace())?
         }
         (left, right) => left.compare_typed(right, of),

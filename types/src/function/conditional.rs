@@ -55,8 +55,8 @@ const PAIRS: &[[DataType; 2]] = &[
 pub(super) fn functions() -> Vec<FunctionRow> {
     let overload = |pair: &'static [DataType; 2]| {
         [
-            typed_row("greatest", pair, pair[0], greatest).variadic().takes_null(),
-            typed_row("least", pair, pair[0], least).variadic().takes_null(),
+            typed_row("greatest", pair, pair[0].clone(), greatest).variadic().takes_null(),
+            typed_row("least", pair, pair[0].clone(), least).variadic().takes_null(),
         ]
     };
     let mut rows: Vec<FunctionRow> = PAIRS.iter().flat_map(overload).collect();
@@ -71,16 +71,16 @@ fn count(arguments: &[Datum], wanted: bool) -> Datum {
     Datum::Int4(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
-fn greatest(arguments: &[Datum], of: DataType, _: &EvalContext) -> Result<Datum> {
+fn greatest(arguments: &[Datum], of: &DataType, _: &EvalContext) -> Result<Datum> {
     Ok(extreme(arguments, of, Ordering::Greater))
 }
 
-fn least(arguments: &[Datum], of: DataType, _: &EvalContext) -> Result<Datum> {
+fn least(arguments: &[Datum], of: &DataType, _: &EvalContext) -> Result<Datum> {
     Ok(extreme(arguments, of, Ordering::Less))
 }
 
 /// Returns the first argument such that no other has the ordering `wanted` to it.
-fn extreme(arguments: &[Datum], of: DataType, wanted: Ordering) -> Datum {
+fn extreme(arguments: &[Datum], of: &DataType, wanted: Ordering) -> Datum {
     let mut best = &Datum::Null;
     for argument in arguments.iter().filter(|argument| !matches!(argument, Datum::Null)) {
         if matches!(best, Datum::Null) || argument.compare_typed(best, of) == wanted {

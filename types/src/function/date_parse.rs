@@ -54,7 +54,7 @@ pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result
     let zone = moment.offset.map(TimeZone::fixed);
     let zone = zone.as_ref().unwrap_or(&context.style.time_zone);
     let at = datetime::local_to_timestamptz(local, zone).map(Datum::Timestamptz)?;
-    rounded(at, Timestamptz, &moment)
+    rounded(at, &Timestamptz, &moment)
 }
 
 /// Returns the local time in microseconds since 2000.
@@ -67,10 +67,10 @@ fn local(moment: &ParsedTime) -> Result<i64> {
 }
 
 /// Rounds to the precision of `FF`.
-fn rounded(value: Datum, data_type: DataType, moment: &ParsedTime) -> Result<Datum> {
+fn rounded(value: Datum, data_type: &DataType, moment: &ParsedTime) -> Result<Datum> {
     match moment.fraction_digits {
         0 => Ok(value),
-        digits => modifier::apply(value, SqlType::new(data_type, digits), false),
+        digits => modifier::apply(value, &SqlType::new(data_type.clone(), digits), false),
     }
 }
 
@@ -94,10 +94,10 @@ pub(super) fn standard(
         (true, true, true) => {
             let offset = offset("timestamptz")?;
             let at = datetime::local_to_timestamptz(local(&moment)?, &TimeZone::fixed(offset))?;
-            Ok((rounded(Datum::Timestamptz(at), Timestamptz, &moment)?, offset))
+            Ok((rounded(Datum::Timestamptz(at), &Timestamptz, &moment)?, offset))
         }
         (true, true, false) => {
-            Ok((rounded(Datum::Timestamp(local(&moment)?), Timestamp, &moment)?, 0))
+            Ok((rounded(Datum::Timestamp(local(&moment)?), &Timestamp, &moment)?, 0))
         }
         (true, false, true) => Err(invalid("datetime format is zoned but not timed")),
         (true, false, false) => {
@@ -107,9 +107,9 @@ pub(super) fn standard(
         (false, true, true) => {
             let offset = offset("timetz")?;
             let time = Datum::Nested(Nested::Timetz { time: moment.time, west: -offset });
-            Ok((rounded(time, Timetz, &moment)?, offset))
+            Ok((rounded(time, &Timetz, &moment)?, offset))
         }
-        (false, true, false) => Ok((rounded(Datum::Time(moment.time), Time, &moment)?, 0)),
+        (false, true, false) => Ok((rounded(Datum::Time(moment.time), &Time, &moment)?, 0)),
         (false, false, _) => Err(invalid("datetime format is not dated and not timed")),
     }
 }

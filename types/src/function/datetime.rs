@@ -236,16 +236,16 @@ fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let name = string(&arguments[0]);
     let field = |data_type| Field::parse(name, data_type);
     let value = match &arguments[1] {
-        Datum::Date(value) => datetime::extract_from_date(field(Date)?, *value),
-        Datum::Time(value) => datetime::extract_from_time(field(Time)?, *value),
-        Datum::Timestamp(value) => datetime::extract_from_timestamp(field(Timestamp)?, *value),
+        Datum::Date(value) => datetime::extract_from_date(field(&Date)?, *value),
+        Datum::Time(value) => datetime::extract_from_time(field(&Time)?, *value),
+        Datum::Timestamp(value) => datetime::extract_from_timestamp(field(&Timestamp)?, *value),
         Datum::Timestamptz(value) => datetime::extract_from_timestamptz(
-            field(Timestamptz)?,
+            field(&Timestamptz)?,
             *value,
             &context.style.time_zone,
         ),
-        other @ Datum::Nested(_) => datetime::extract_from_timetz(field(Timetz)?, timetz(other)),
-        other => datetime::extract_from_interval(field(Interval)?, interval(other)),
+        other @ Datum::Nested(_) => datetime::extract_from_timetz(field(&Timetz)?, timetz(other)),
+        other => datetime::extract_from_interval(field(&Interval)?, interval(other)),
     }?;
     Ok(value.map_or(Datum::Null, Datum::Numeric))
 }
@@ -270,7 +270,7 @@ fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Ok(arguments[1].clone());
     }
     let name = string(&arguments[0]);
-    let field = |data_type: DataType| Field::parse(name, data_type);
+    let field = |data_type: DataType| Field::parse(name, &data_type);
     match &arguments[1] {
         Datum::Timestamp(value) => {
             datetime::date_trunc_timestamp(field(Timestamp)?, *value).map(Datum::Timestamp)
@@ -290,7 +290,7 @@ fn date_trunc_in_zone(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         return Ok(arguments[1].clone());
     }
     let zone = TimeZone::parse(string(&arguments[2]))?;
-    let field = Field::parse(string(&arguments[0]), Timestamptz)?;
+    let field = Field::parse(string(&arguments[0]), &Timestamptz)?;
     datetime::date_trunc_timestamptz(field, timestamptz(&arguments[1]), &zone)
         .map(Datum::Timestamptz)
 }
@@ -442,7 +442,7 @@ pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
         Datum::Interval(offset) if offset.months != 0 || offset.days != 0 => {
             let mut written = Vec::new();
-            text::write_short(argument, Interval, &TextStyle::default(), &mut written);
+            text::write_short(argument, &Interval, &TextStyle::default(), &mut written);
             let written = String::from_utf8_lossy(&written);
             bail!(INVALID_PARAMETER_VALUE: "interval time zone \"{written}\" must not include months or days")
         }

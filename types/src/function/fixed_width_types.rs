@@ -6,6 +6,7 @@ use super::strings::invalid_parameter;
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AclItem, Bool, Int4, Numeric as Decimal, Oid, Text};
+use crate::datatype::ElementType;
 use crate::datatype::FixedWidthKind;
 use crate::datum::{Array, Datum};
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ const MAC: DataType = DataType::MACADDR;
 const MAC8: DataType = DataType::MACADDR8;
 const LSN: DataType = DataType::PG_LSN;
 const XID: DataType = DataType::XID;
-const ACL: DataType = DataType::Array(&AclItem);
+const ACL: DataType = DataType::Array(ElementType::BuiltIn(&AclItem));
 
 /// Masks of the manufacturer's bytes in a `macaddr` and a `macaddr8`.
 const MAKER: [u64; 2] = [0xffff_ff00_0000, 0xffff_ff00_0000_0000];

@@ -4,11 +4,12 @@ use super::argument::{array_datum, bool_of, int4, text};
 use super::strings::invalid_parameter;
 use super::{FunctionRow, row};
 use crate::datatype::DataType::{self, Bool, Int4, InternalChar, Name, Text};
+use crate::datatype::ElementType;
 use crate::datum::{Array, Datum};
 use crate::error::{Error, Result};
 use crate::text::{char_of, unquoted_name};
 
-const TEXTS: DataType = DataType::Array(&Text);
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 const NAMES: &[&str] = &["str", "strict"];
 
 /// The function table of this family.

@@ -9,13 +9,14 @@ use super::strings::invalid_parameter;
 use super::{FunctionRow, KernelKind, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Text};
+use crate::datatype::ElementType;
 use crate::datum::stored_json::StoredJson;
 use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Result;
 use crate::interruptible::InterruptPacer;
 use crate::text::{JsonParts, check_json_escapes, json_parts, write_json_tree, write_stored_json};
 
-const TEXTS: DataType = DataType::Array(&Text);
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 
 /// Cost of the look-up of a key in steps of a [`InterruptPacer`].
 const KEY_STEPS: usize = 32;

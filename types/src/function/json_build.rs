@@ -11,13 +11,14 @@ use super::strings::invalid_parameter;
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Json as JsonType, Jsonb, Text};
+use crate::datatype::ElementType;
 use crate::datetime;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result};
 use crate::interruptible::InterruptPacer;
 use crate::text::{self, JsonParts, check_json_escapes, json_parts, write_json_string};
 
-const TEXTS: DataType = DataType::Array(&Text);
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
@@ -84,7 +85,7 @@ fn string_of(value: &Datum, context: &EvalContext) -> Result<String> {
     let mut style = context.style.clone();
     style.formats.style.date = datetime::DateStyle::Iso;
     let mut out = Vec::new();
-    text::write(value, DataType::Unknown, &style, &mut out)?;
+    text::write(value, &DataType::Unknown, &style, &mut out)?;
     let mut written = context.pace().text(out)?;
     if let Datum::Timestamp(at) | Datum::Timestamptz(at) = value
         && datetime::is_finite_timestamp(*at)
@@ -194,7 +195,7 @@ impl<'a> Writer<'a> {
             }
             self.string(name)?;
             self.put(":")?;
-            self.value(&*labelled(value, *data_type, self.context)?, "")?;
+            self.value(&*labelled(value, data_type, self.context)?, "")?;
         }
         self.put("}")
     }
@@ -256,7 +257,7 @@ fn to_jsonb(value: &Datum, context: &EvalContext) -> Result<Json> {
         Datum::Null => Json::Null,
         Datum::Bool(value) => Json::Bool(*value),
         Datum::Nested(Nested::Jsonb(json)) => json.copy(&mut context.pace())?,
-        Datum::Nested(Nested::Json(text)) => match text::parse(text, Jsonb, &context.style)? {
+        Datum::Nested(Nested::Json(text)) => match text::parse(text, &Jsonb, &context.style)? {
             Datum::Nested(Nested::Jsonb(json)) => json.into_json(),
             _ => Json::Null,
         },

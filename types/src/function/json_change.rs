@@ -7,6 +7,7 @@ use super::strings::invalid_parameter;
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
+use crate::datatype::ElementType;
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 /// [`InterruptPacer`](crate::interruptible::InterruptPacer).
 const ITEM_STEPS: usize = 32;
 
-const TEXTS: DataType = DataType::Array(&Text);
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] = &[
@@ -313,7 +314,7 @@ mod tests {
         }
         let context = EvalContext::default();
         let joined = |value: Datum| {
-            crate::function::call(function, &[value, empty.clone()], Jsonb, &context)
+            crate::function::call(function, &[value, empty.clone()], &Jsonb, &context)
         };
         assert!(joined(jsonb_datum(deep.clone())).is_ok());
         assert_eq!(joined(array(deep)).unwrap_err().sqlstate, "54001");

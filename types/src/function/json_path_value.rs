@@ -8,7 +8,7 @@ use super::comparison::compare_across;
 use super::date_parse::standard;
 use crate::cast;
 use crate::context::EvalContext;
-use crate::datatype::DataType;
+use crate::datatype::{DataType, SqlType};
 use crate::datetime::TimeZone;
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
@@ -200,13 +200,13 @@ fn written(datum: &Datum, offset: i32) -> String {
     out
 }
 
-fn type_of(datum: &Datum) -> DataType {
+fn type_of(datum: &Datum) -> &'static DataType {
     match datum {
-        Datum::Date(_) => DataType::Date,
-        Datum::Time(_) => DataType::Time,
-        Datum::Timestamp(_) => DataType::Timestamp,
-        Datum::Timestamptz(_) => DataType::Timestamptz,
-        _ => DataType::Timetz,
+        Datum::Date(_) => &DataType::Date,
+        Datum::Time(_) => &DataType::Time,
+        Datum::Timestamp(_) => &DataType::Timestamp,
+        Datum::Timestamptz(_) => &DataType::Timestamptz,
+        _ => &DataType::Timetz,
     }
 }
 
@@ -232,9 +232,9 @@ pub(super) fn compare_moments(
         return Ok(Some(left.compare(right)));
     }
     let common = match (from, to) {
-        (Time, Timetz) | (Timetz, Time) => Timetz,
-        (Date, Timestamp) | (Timestamp, Date) => Timestamp,
-        (Date | Timestamp, Timestamptz) | (Timestamptz, Date | Timestamp) => Timestamptz,
+        (Time, Timetz) | (Timetz, Time) => &Timetz,
+        (Date, Timestamp) | (Timestamp, Date) => &Timestamp,
+        (Date | Timestamp, Timestamptz) | (Timestamptz, Date | Timestamp) => &Timestamptz,
         _ => return Ok(None),
     };
     let context = match (common, zoned) {
@@ -246,8 +246,10 @@ pub(super) fn compare_moments(
                 local.internal_name(), common.internal_name(); hint "Use *_tz() function for time zone support.");
         }
     };
-    if common == Timetz {
-        let cast = |datum: &Datum| cast::cast(datum, type_of(datum), common.into(), true, context);
+    if *common == Timetz {
+        let cast = |datum: &Datum| {
+            cast::cast(datum, type_of(datum), &SqlType::from(common), true, context)
+        };
         return Ok(Some(cast(left)?.compare(&cast(right)?)));
     }
     // Values beyond the range of the other type sort before or after all of its values.
@@ -337,6 +339,6 @@ fn iso<'a>(string: &str) -> Option<Value<'a>> {
         (true, true, false) => DataType::Timestamp,
         (true, true, true) => DataType::Timestamptz,
     };
-    let datum = text::parse(string, data_type, &TextStyle::default()).ok()?;
+    let datum = text::parse(string, &data_type, &TextStyle::default()).ok()?;
     Some(Value::Moment { datum, offset: offset.unwrap_or(0) })
 }

@@ -14,6 +14,7 @@ use super::strings::invalid_parameter;
 use super::{FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Record as RecordType};
+use crate::datatype::ElementType;
 use crate::datatype::SqlType;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::interruptible::InterruptPacer;
 use crate::modifier;
 use crate::text::{self, JsonParts, TextStyle, check_json_escapes, json_parts};
 
-const RECORDS: DataType = DataType::Array(&RecordType);
+const RECORDS: DataType = DataType::Array(ElementType::BuiltIn(&RecordType));
 
 /// The function table of this family.
 pub(super) const FUNCTIONS: &[FunctionRow] =
@@ -188,15 +189,15 @@ fn record(
             values.push(before);
             continue;
         };
-        let to = match description.of {
-            Some(of) => of.attributes()[at].sql_type,
-            None => description.fields[at].1.into(),
+        let to = match &description.of {
+            Some(of) => of.attributes()[at].sql_type.clone(),
+            None => SqlType::from(&description.fields[at].1),
         };
         let mut place = ValueLocation { key: keys[at], subscripts: Vec::new() };
-        values.push(value(member, to, (&before, &mut place), style)?);
+        values.push(value(member, &to, (&before, &mut place), style)?);
     }
     let fields = Arc::clone(&description.fields);
-    let made = Record { of: description.of, fields, values };
+    let made = Record { of: description.of.clone(), fields, values };
     Ok(Datum::Nested(Nested::Record(Arc::new(made))))
 }
 
@@ -204,22 +205,22 @@ fn record(
 /// `before`.
 fn value(
     json: JsonSource<'_>,
-    to: SqlType,
+    to: &SqlType,
     (before, place): (&Datum, &mut ValueLocation<'_>),
     style: &TextStyle,
 ) -> Result<Datum> {
     let kind = json.kind(style)?;
-    match (to.base, &kind) {
+    match (&to.base, &kind) {
         (_, Kind::Null) => return Ok(Datum::Null),
         (DataType::Json, _) => return Ok(Datum::Nested(Nested::Json(Arc::new(json.json(style)?)))),
-        (DataType::Jsonb, _) => return text::parse(&json.json(style)?, DataType::Jsonb, style),
+        (DataType::Jsonb, _) => return text::parse(&json.json(style)?, &DataType::Jsonb, style),
         (DataType::Composite(of), Kind::Object | Kind::Array(_) | Kind::Other) => {
             let description = Datum::Nested(Nested::Record(Arc::new(Record::of_type(of, vec![]))));
             return record(&description, before, json, style);
         }
         (DataType::Array(element), Kind::Array(_)) => {
             let mut found = Elements::default();
-            let to = SqlType::new(*element, to.modifier);
+            let to = &SqlType::new(DataType::clone(element), to.modifier);
             found.add((json, 0), to, place, style)?;
             return found.array();
         }
@@ -227,7 +228,7 @@ fn value(
         _ => {}
     }
     let Datum::Text(plain) = json.plain(style)? else { return Ok(Datum::Null) };
-    let value = text::parse(&plain, to.base, style)?;
+    let value = text::parse(&plain, &to.base, style)?;
     if to.modifier < 0 { Ok(value) } else { modifier::apply(value, to, false) }
 }
 
@@ -245,7 +246,7 @@ impl Elements {
     fn add(
         &mut self,
         (json, depth): (JsonSource<'_>, usize),
-        to: SqlType,
+        to: &SqlType,
         place: &mut ValueLocation<'_>,
         style: &TextStyle,
     ) -> Result<()> {

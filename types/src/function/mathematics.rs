@@ -265,7 +265,7 @@ fn width_bucket_numeric(arguments: &[Datum], context: &EvalContext) -> Result<Da
 }
 
 /// Returns the number of ascending thresholds that a value has reached.
-fn bucket_of(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+fn bucket_of(arguments: &[Datum], of: &DataType, context: &EvalContext) -> Result<Datum> {
     let thresholds = array(&arguments[1]);
     if thresholds.dimensions.len() > 1 {
         bail!(ARRAY_SUBSCRIPT_ERROR: "thresholds must be one-dimensional array");

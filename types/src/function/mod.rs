@@ -138,7 +138,7 @@ type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
 
 /// As [`Implementation`], with the type of the first argument, which values do not contain: for
 /// example, elements of `char(n)[]` are compared as `char(n)`.
-type TypedImplementation = fn(&[Datum], DataType, &EvalContext) -> Result<Datum>;
+type TypedImplementation = fn(&[Datum], &DataType, &EvalContext) -> Result<Datum>;
 
 /// As [`Implementation`], for a function that modifies its first argument in place. If it fails,
 /// the value is unchanged.
@@ -178,7 +178,7 @@ pub enum KernelKind {
 }
 
 /// One row of a function table.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct FunctionRow {
     name: &'static str,
     arguments: &'static [DataType],
@@ -219,10 +219,9 @@ const fn typed_row(
     implementation: TypedImplementation,
 ) -> FunctionRow {
     let nothing: Implementation = |_, _| Ok(Datum::Null);
-    FunctionRow {
-        body: FunctionBody::Typed(implementation),
-        ..row(name, arguments, result, nothing)
-    }
+    let mut row = row(name, arguments, result, nothing);
+    row.body = FunctionBody::Typed(implementation);
+    row
 }
 
 /// Returns the row of an immutable function that modifies its first argument and accepts NULLs.
@@ -233,33 +232,40 @@ const fn change_row(
     implementation: ChangeImplementation,
 ) -> FunctionRow {
     let nothing: Implementation = |_, _| Ok(Datum::Null);
-    let row = row(name, arguments, result, nothing).takes_null();
-    FunctionRow { body: FunctionBody::Change(implementation), ..row }
+    let mut row = row(name, arguments, result, nothing).takes_null();
+    row.body = FunctionBody::Change(implementation);
+    row
 }
 
 impl FunctionRow {
-    const fn stable(self) -> FunctionRow {
-        FunctionRow { volatility: Volatility::Stable, ..self }
+    const fn stable(mut self) -> FunctionRow {
+        self.volatility = Volatility::Stable;
+        self
     }
 
-    const fn volatile(self) -> FunctionRow {
-        FunctionRow { volatility: Volatility::Volatile, ..self }
+    const fn volatile(mut self) -> FunctionRow {
+        self.volatility = Volatility::Volatile;
+        self
     }
 
-    const fn variadic(self) -> FunctionRow {
-        FunctionRow { variadic: true, ..self }
+    const fn variadic(mut self) -> FunctionRow {
+        self.variadic = true;
+        self
     }
 
-    const fn takes_null(self) -> FunctionRow {
-        FunctionRow { strict: false, ..self }
+    const fn takes_null(mut self) -> FunctionRow {
+        self.strict = false;
+        self
     }
 
-    const fn named(self, names: &'static [&'static str]) -> FunctionRow {
-        FunctionRow { names, ..self }
+    const fn named(mut self, names: &'static [&'static str]) -> FunctionRow {
+        self.names = names;
+        self
     }
 
-    const fn shaped(self, shape: KernelKind) -> FunctionRow {
-        FunctionRow { shape, ..self }
+    const fn shaped(mut self, shape: KernelKind) -> FunctionRow {
+        self.shape = shape;
+        self
     }
 }
 
@@ -321,7 +327,7 @@ fn aliases(rows: &[(FunctionChapter, FunctionRow)]) -> Vec<(FunctionChapter, Fun
         let is_meant =
             |row: &FunctionRow| row.name == *name && row.arguments.first() == Some(first);
         let meant = rows.iter().find(|(_, row)| is_meant(row));
-        meant.map(|(chapter, row)| (*chapter, FunctionRow { name: alias, ..*row }))
+        meant.map(|(chapter, row)| (*chapter, FunctionRow { name: alias, ..row.clone() }))
     };
     ALIASES.iter().filter_map(alias).collect()
 }
@@ -404,7 +410,7 @@ fn signature_of(index: usize, row: &FunctionRow) -> Signature {
         name: row.name,
         arguments: row.arguments,
         variadic: row.variadic,
-        result: row.result,
+        result: row.result.clone(),
         volatility: row.volatility,
         strict: row.strict,
         names: row.names,
@@ -463,7 +469,7 @@ pub fn shape(id: FunctionId) -> KernelKind {
 pub fn call(
     id: FunctionId,
     arguments: &[Datum],
-    first: DataType,
+    first: &DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
     let row = &TABLE.rows[usize::from(id.0)];

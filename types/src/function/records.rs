@@ -12,13 +12,14 @@ use super::json_build::{json_of_record, jsonb_of};
 use super::{CompareOp, FunctionRow, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyElement, Bool, Int4, Int8, Json, Record as RecordType};
+use crate::datatype::ElementType;
 use crate::datum::{Array, Datum, Nested, Record};
 use crate::error::{Error, Result};
 use crate::function::argument::{array, array_datum, bool_of, json_datum};
 use crate::text;
 
 /// `record[]`
-const RECORDS: DataType = DataType::Array(&RecordType);
+const RECORDS: DataType = DataType::Array(ElementType::BuiltIn(&RecordType));
 
 /// The function table of this family.
 pub(super) fn functions() -> Vec<FunctionRow> {
@@ -55,7 +56,7 @@ pub(super) fn functions() -> Vec<FunctionRow> {
         Ok(array_datum(Array::from_elements(elements)))
     }));
     rows.push(row(" is on path", &[RECORDS, RecordType], Bool, |a, _| {
-        let is_it = |one: &Datum| one.compare_typed(&a[1], RecordType).is_eq();
+        let is_it = |one: &Datum| one.compare_typed(&a[1], &RecordType).is_eq();
         Ok(Datum::Bool(array(&a[0]).elements.iter().any(is_it)))
     }));
     rows.push(row(" next depth", &[RecordType], Int8, |a, _| {
@@ -81,7 +82,7 @@ fn make(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let description = record(&arguments[0])?;
     let fields = Arc::clone(&description.fields);
     let values = arguments[1..].to_vec();
-    Ok(datum(Record { of: description.of, fields, values }))
+    Ok(datum(Record { of: description.of.clone(), fields, values }))
 }
 
 fn datum(record: Record) -> Datum {
@@ -133,7 +134,7 @@ fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
 }
 
 /// Checks that values of a type can be compared.
-fn check_comparable(op: CompareOp, of: DataType) -> Result<()> {
+fn check_comparable(op: CompareOp, of: &DataType) -> Result<()> {
     let what = match op {
         CompareOp::Eq | CompareOp::Ne if !of.has_equality() => "an equality operator",
         CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge if !of.is_ordered() => {
@@ -153,8 +154,8 @@ pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
 }
 
 /// Returns the type of a field, which must be equal in both records.
-fn alike_field(left: &Record, right: &Record, index: usize) -> Result<DataType> {
-    let (a, b) = (left.fields[index].1, right.fields[index].1);
+fn alike_field<'a>(left: &'a Record, right: &Record, index: usize) -> Result<&'a DataType> {
+    let (a, b) = (&left.fields[index].1, &right.fields[index].1);
     if a == b {
         return Ok(a);
     }
@@ -181,14 +182,14 @@ pub(super) fn jsonb_of_record(
     context: &EvalContext,
 ) -> Result<crate::datum::Json> {
     let pair = |(value, (name, data_type)): (&Datum, &(Arc<str>, DataType))| {
-        Ok((Arc::clone(name), jsonb_of(&*labelled(value, *data_type, context)?, context)?))
+        Ok((Arc::clone(name), jsonb_of(&*labelled(value, data_type, context)?, context)?))
     };
     let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
 }
 
 /// Returns whether the text form of values is used in JSON, as a string.
-fn is_labelled(data_type: DataType) -> bool {
+fn is_labelled(data_type: &DataType) -> bool {
     data_type.is_oid() || data_type.is_written_number()
 }
 
@@ -196,7 +197,7 @@ fn is_labelled(data_type: DataType) -> bool {
 /// their text.
 pub(super) fn labelled<'a>(
     value: &'a Datum,
-    data_type: DataType,
+    data_type: &DataType,
     context: &EvalContext,
 ) -> Result<Cow<'a, Datum>> {
     Ok(match (value, data_type) {

@@ -44,7 +44,7 @@ fn is_in(arguments: &[Datum], seed: u64) -> Result<Datum> {
     }
     let mut hasher = DefaultHasher::new();
     hasher.write_u64(seed);
-    arguments[2].hash_typed(Record, &mut hasher);
+    arguments[2].hash_typed(&Record, &mut hasher);
     // 53 bits, so that the fraction is never rounded up to 1.
     let fraction = (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64;
     Ok(Datum::Bool(fraction < percentage / 100.0))

@@ -78,7 +78,7 @@ impl Series {
 
     fn after(&self, value: &Datum, context: &EvalContext) -> Result<Option<Datum>> {
         if let Some(add) = self.add {
-            let sum = call(add, &[value.clone(), self.step.clone()], DataType::Unknown, context);
+            let sum = call(add, &[value.clone(), self.step.clone()], &DataType::Unknown, context);
             return match (value, sum) {
                 (Datum::Numeric(_), Err(error))
                     if error.sqlstate == sqlstate::NUMERIC_VALUE_OUT_OF_RANGE =>

@@ -23,6 +23,7 @@ use crate::datatype::DataType::{
     self, AnyArray, AnyElement, Bool, Int4, Int8, Interval, Json as JsonType, JsonPath, Jsonb,
     Numeric, Text, Timestamp, Timestamptz,
 };
+use crate::datatype::ElementType;
 use crate::datatype::RegKind;
 use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::{Error, Result};
@@ -115,7 +116,8 @@ impl SetFunctionRow {
     }
 }
 
-const TEXTS: DataType = DataType::Array(&Text);
+const ACL: DataType = DataType::Array(ElementType::BuiltIn(&DataType::AclItem));
+const TEXTS: DataType = DataType::Array(ElementType::BuiltIn(&Text));
 
 /// The columns of `aclexplode`.
 const PRIVILEGE: &[Column] = &[
@@ -140,7 +142,7 @@ const FOUND_ZONED: &[Column] = &[("jsonb_path_query_tz", Jsonb)];
 
 /// All functions, sorted by name.
 const FUNCTIONS: &[SetFunctionRow] = &[
-    row("aclexplode", &[DataType::Array(&DataType::AclItem)], PRIVILEGE, privileges),
+    row("aclexplode", &[ACL], PRIVILEGE, privileges),
     series(&[Int4, Int4], &[("generate_series", Int4)]),
     series(&[Int4, Int4, Int4], &[("generate_series", Int4)]),
     series(&[Int8, Int8], &[("generate_series", Int8)]),
@@ -280,7 +282,7 @@ static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
         name: row.name,
         arguments: row.arguments,
         variadic: false,
-        result: row.columns[0].1,
+        result: row.columns[0].1.clone(),
         volatility: Volatility::Immutable,
         strict: row.strict,
         names: row.names,

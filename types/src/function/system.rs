@@ -5,11 +5,12 @@ use super::{FunctionRow, row};
 use crate::datatype::DataType::{
     self, Bool, Float8, Int2, Int4, Int8, Interval, Name, Oid, Text, Timestamptz, Void,
 };
+use crate::datatype::ElementType;
 use crate::datatype::RegKind;
 
-const NAMES: DataType = DataType::Array(&Name);
+const NAMES: DataType = DataType::Array(ElementType::BuiltIn(&Name));
 /// Process ids of sessions.
-const PIDS: DataType = DataType::Array(&Int4);
+const PIDS: DataType = DataType::Array(ElementType::BuiltIn(&Int4));
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// A stable function that the source implements.
@@ -136,7 +137,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     ask!("has_column_privilege", &[Oid, Text, Text], Bool),
     ask!("has_column_privilege", &[Oid, Int2, Text], Bool),
     ask!("format_type", &[Oid, Int4], Text).takes_null(),
-    ask!("acldefault", &[DataType::InternalChar, Oid], DataType::Array(&DataType::AclItem)),
+    ask!("acldefault", &[DataType::InternalChar, Oid], DataType::array_of(&DataType::AclItem)),
     ask!("pg_get_constraintdef", &[Oid], Text),
     ask!("pg_get_constraintdef", &[Oid, Bool], Text),
     ask!("pg_get_expr", &[Text, Oid], Text),

@@ -21,7 +21,7 @@ const END: u8 = 0x01;
 const VALUE: u8 = 0x02;
 const NULL: u8 = 0x03;
 
-pub(super) fn put(array: &Array, element: DataType, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn put(array: &Array, element: &DataType, out: &mut Vec<u8>) -> Result<()> {
     array.check();
     for value in &array.elements {
         encode(value, element, false, false, out)?;
@@ -39,7 +39,7 @@ pub(super) fn put(array: &Array, element: DataType, out: &mut Vec<u8>) -> Result
 
 pub(super) fn decode(
     bytes: &[u8],
-    element: DataType,
+    element: &DataType,
     mask: u8,
     sink: &mut impl ValueSink,
 ) -> Result<usize> {
@@ -90,14 +90,14 @@ mod tests {
     use crate::keycode;
     use crate::text::{self, TextStyle};
 
-    fn key(text: &str, data_type: DataType, descending: bool) -> (Datum, Vec<u8>) {
+    fn key(text: &str, data_type: &DataType, descending: bool) -> (Datum, Vec<u8>) {
         let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
         let mut out = Vec::new();
         encode(&value, data_type, descending, false, &mut out).unwrap();
         (value, out)
     }
 
-    fn check(data_type: DataType, texts: &[&str]) {
+    fn check(data_type: &DataType, texts: &[&str]) {
         for left in texts {
             for right in texts {
                 for descending in [false, true] {
@@ -121,18 +121,18 @@ mod tests {
     #[test]
     fn array_keys_sort_like_arrays() {
         let integers = ["{}", "{1}", "{1,2}", "{1,NULL}", "{-5}", "{{1,2}}", "[0:1]={1,2}", "{2}"];
-        check(DataType::Array(&DataType::Int4), &integers);
+        check(&DataType::array_of(&DataType::Int4), &integers);
         let texts = ["{}", "{a}", "{a,b}", "{ab}", "{\"\"}", "{NULL}", "{b,a}", "{{a},{b}}"];
-        check(DataType::Array(&DataType::Text), &texts);
+        check(&DataType::array_of(&DataType::Text), &texts);
     }
 
     #[test]
     fn lossy_element_types_are_rejected_in_array_keys() {
-        assert!(keycode::check_type(DataType::Array(&DataType::Uuid)).is_ok());
-        let refused = keycode::check_type(DataType::Array(&DataType::Numeric)).unwrap_err();
+        assert!(keycode::check_type(&DataType::array_of(&DataType::Uuid)).is_ok());
+        let refused = keycode::check_type(&DataType::array_of(&DataType::Numeric)).unwrap_err();
         assert_eq!(refused.sqlstate, "0A000");
-        let of_documents = DataType::Array(&DataType::Jsonb);
-        assert_eq!(keycode::check_type(of_documents).unwrap_err().sqlstate, "0A000");
-        assert_eq!(keycode::check_type(DataType::Json).unwrap_err().sqlstate, "42704");
+        let of_documents = DataType::array_of(&DataType::Jsonb);
+        assert_eq!(keycode::check_type(&of_documents).unwrap_err().sqlstate, "0A000");
+        assert_eq!(keycode::check_type(&DataType::Json).unwrap_err().sqlstate, "42704");
     }
 }

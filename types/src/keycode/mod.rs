@@ -62,7 +62,7 @@ pub(crate) fn corrupt(what: &str) -> Error {
 #[inline]
 pub fn encode(
     value: &Datum,
-    data_type: DataType,
+    data_type: &DataType,
     descending: bool,
     nulls_first: bool,
     out: &mut Vec<u8>,
@@ -78,7 +78,7 @@ pub fn encode(
     let start = out.len();
     match value {
         Datum::Text(text) => {
-            let text = if data_type == DataType::Char { without_blanks(text) } else { text };
+            let text = if *data_type == DataType::Char { without_blanks(text) } else { text };
             put_bytes(text.as_bytes(), out);
         }
         Datum::Bytea(bytes) => put_bytes(bytes, out),
@@ -102,7 +102,7 @@ pub fn encode(
 fn decodes_to(
     value: &Datum,
     key: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     (descending, nulls_first): (bool, bool),
 ) -> bool {
     decode(key, data_type, descending, nulls_first).is_ok_and(|(decoded, taken)| {
@@ -147,7 +147,7 @@ fn put_fixed(value: &Datum, out: &mut Vec<u8>) {
     }
 }
 
-fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result<()> {
+fn put_nested(nested: &Nested, data_type: &DataType, out: &mut Vec<u8>) -> Result<()> {
     check_type(data_type)?;
     match (nested, data_type.element()) {
         (Nested::Array(array), Some(element)) => array::put(array, element, out),
@@ -176,18 +176,18 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
 ///
 /// `42704` for types without an order; `0A000` for rows, and for arrays whose elements lose
 /// information in keys.
-pub fn check_type(data_type: DataType) -> Result<()> {
+pub fn check_type(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
         _ if !data_type.element().unwrap_or(data_type).is_ordered() => Err(no_order(data_type)),
-        DataType::Array(element) if loses_form(*element) => Err(no_key(data_type)),
-        DataType::Array(element) => check_type(*element),
+        DataType::Array(element) if loses_form(element) => Err(no_key(data_type)),
+        DataType::Array(element) => check_type(element),
         _ => Ok(()),
     }
 }
 
 /// Returns whether keys of this type do not preserve the form of values.
-pub(crate) fn loses_form(data_type: DataType) -> bool {
+pub(crate) fn loses_form(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Numeric
@@ -199,13 +199,13 @@ pub(crate) fn loses_form(data_type: DataType) -> bool {
     )
 }
 
-fn no_order(data_type: DataType) -> Error {
+fn no_order(data_type: &DataType) -> Error {
     let name = data_type.sql_name();
     err!(UNDEFINED_OBJECT: "data type {name} has no default operator class for access method \"btree\"";
         hint "You must specify an operator class for the index or define a default operator class for the data type.")
 }
 
-fn no_key(data_type: DataType) -> Error {
+fn no_key(data_type: &DataType) -> Error {
     err!(FEATURE_NOT_SUPPORTED: "type {} as a key is not supported", data_type.sql_name())
 }
 
@@ -228,7 +228,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// `XX001` if the bytes are not a key encoding of the type.
 pub fn decode(
     bytes: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     descending: bool,
     nulls_first: bool,
 ) -> Result<(Datum, usize)> {
@@ -246,7 +246,7 @@ pub fn decode(
 #[inline]
 pub fn decode_into(
     bytes: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     descending: bool,
     nulls_first: bool,
     sink: &mut impl ValueSink,
@@ -284,7 +284,7 @@ fn fixed<const N: usize>(bytes: &[u8], mask: u8) -> Result<[u8; N]> {
 #[inline]
 fn decode_value(
     bytes: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     mask: u8,
     sink: &mut impl ValueSink,
 ) -> Result<usize> {
@@ -348,7 +348,7 @@ fn decode_value(
 
 fn decode_nested(
     bytes: &[u8],
-    data_type: DataType,
+    data_type: &DataType,
     mask: u8,
     sink: &mut impl ValueSink,
 ) -> Result<usize> {

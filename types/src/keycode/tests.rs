@@ -96,7 +96,7 @@ fn any_json() -> impl Strategy<Value = Json> {
 }
 
 /// Returns a strategy for values of a type, including NULL.
-pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
+pub(crate) fn any_value(data_type: &DataType) -> BoxedStrategy<Datum> {
     let small = -2i64..3;
     let value = match data_type {
         DataType::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
@@ -123,7 +123,7 @@ pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
         DataType::Jsonb => {
             any_json().prop_map(|json| Datum::Nested(Nested::Jsonb(json.into()))).boxed()
         }
-        DataType::Word(kind) => {
+        &DataType::Word(kind) => {
             let bits = 8 * kind.byte_count() as u32;
             let number = any::<u64>().prop_map(move |number| number >> (64 - bits));
             number.prop_map(move |number| Datum::Int8(kind.of_unsigned(number))).boxed()
@@ -138,14 +138,14 @@ fn any_type() -> impl Strategy<Value = DataType> {
     proptest::sample::select(TYPES)
 }
 
-fn key(value: &Datum, data_type: DataType, descending: bool, nulls_first: bool) -> Vec<u8> {
+fn key(value: &Datum, data_type: &DataType, descending: bool, nulls_first: bool) -> Vec<u8> {
     let mut out = Vec::new();
     encode(value, data_type, descending, nulls_first, &mut out).unwrap();
     out
 }
 
 /// Returns the expected order of keys.
-fn wanted(a: &Datum, b: &Datum, kind: DataType, descending: bool, nulls_first: bool) -> Ordering {
+fn wanted(a: &Datum, b: &Datum, kind: &DataType, descending: bool, nulls_first: bool) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
         (true, false) if nulls_first => Ordering::Less,
@@ -161,13 +161,13 @@ proptest! {
 
     #[test]
     fn key_order_matches_value_order(
-        (kind, a, b) in any_type().prop_flat_map(|kind| (Just(kind), any_value(kind), any_value(kind))),
+        (kind, a, b) in any_type().prop_flat_map(|kind| (Just(kind.clone()), any_value(&kind), any_value(&kind))),
         descending: bool,
         nulls_first: bool,
     ) {
-        let a_key = key(&a, kind, descending, nulls_first);
-        let b_key = key(&b, kind, descending, nulls_first);
-        prop_assert_eq!(a_key.cmp(&b_key), wanted(&a, &b, kind, descending, nulls_first));
+        let a_key = key(&a, &kind, descending, nulls_first);
+        let b_key = key(&b, &kind, descending, nulls_first);
+        prop_assert_eq!(a_key.cmp(&b_key), wanted(&a, &b, &kind, descending, nulls_first));
         if a_key != b_key {
             prop_assert!(!a_key.starts_with(&b_key) && !b_key.starts_with(&a_key));
         }
@@ -175,24 +175,24 @@ proptest! {
 
     #[test]
     fn decoded_key_equals_original_value(
-        (kind, value) in any_type().prop_flat_map(|kind| (Just(kind), any_value(kind))),
+        (kind, value) in any_type().prop_flat_map(|kind| (Just(kind.clone()), any_value(&kind))),
         descending: bool,
         nulls_first: bool,
         tail: Vec<u8>,
     ) {
-        let mut bytes = key(&value, kind, descending, nulls_first);
+        let mut bytes = key(&value, &kind, descending, nulls_first);
         let length = bytes.len();
         bytes.extend(tail);
-        let (decoded, taken) = decode(&bytes, kind, descending, nulls_first).unwrap();
+        let (decoded, taken) = decode(&bytes, &kind, descending, nulls_first).unwrap();
         prop_assert_eq!(taken, length);
-        prop_assert_eq!(decoded.compare_typed(&value, kind), Ordering::Equal);
-        prop_assert_eq!(key(&decoded, kind, descending, nulls_first), &bytes[..length]);
+        prop_assert_eq!(decoded.compare_typed(&value, &kind), Ordering::Equal);
+        prop_assert_eq!(key(&decoded, &kind, descending, nulls_first), &bytes[..length]);
     }
 
     #[test]
     fn composite_keys_compare_column_by_column(
         (kinds, a, b) in proptest::collection::vec(any_type(), 2).prop_flat_map(|kinds| {
-            let row = || kinds.iter().map(|&kind| any_value(kind)).collect::<Vec<_>>();
+            let row = || kinds.iter().map(any_value).collect::<Vec<_>>();
             let (a, b) = (row(), row());
             (Just(kinds), a, b)
         }),
@@ -201,16 +201,16 @@ proptest! {
         let whole = |row: &[Datum]| {
             let mut out = Vec::new();
             for i in 0..2 {
-                encode(&row[i], kinds[i], descending[i], false, &mut out).unwrap();
+                encode(&row[i], &kinds[i], descending[i], false, &mut out).unwrap();
             }
             out
         };
         let order = (0..2)
-            .map(|i| wanted(&a[i], &b[i], kinds[i], descending[i], false))
+            .map(|i| wanted(&a[i], &b[i], &kinds[i], descending[i], false))
             .find(|order| *order != Ordering::Equal)
             .unwrap_or(Ordering::Equal);
         prop_assert_eq!(whole(&a).cmp(&whole(&b)), order);
-        let first = key(&a[0], kinds[0], descending[0], false);
+        let first = key(&a[0], &kinds[0], descending[0], false);
         let end = prefix_end(&first).unwrap();
         prop_assert!(whole(&a) >= first && whole(&a) < end);
     }
@@ -225,10 +225,10 @@ proptest! {
         if value && !bytes.is_empty() {
             bytes[0] = VALUE;
         }
-        if let Ok((datum, taken)) = decode(&bytes, kind, descending, false) {
+        if let Ok((datum, taken)) = decode(&bytes, &kind, descending, false) {
             prop_assert!(taken <= bytes.len());
             let mut again = Vec::new();
-            encode(&datum, kind, descending, false, &mut again).unwrap();
+            encode(&datum, &kind, descending, false, &mut again).unwrap();
         }
     }
 }
@@ -238,13 +238,13 @@ fn documented_key_examples_match_encoder() {
     let hex = |value: Datum, kind, descending| {
         key(&value, kind, descending, false).iter().map(|b| format!("{b:02x}")).collect::<String>()
     };
-    assert_eq!(hex(Datum::Int4(-1), DataType::Int4, false), "027fffffff");
-    assert_eq!(hex(Datum::Int4(-1), DataType::Int4, true), "0280000000");
-    assert_eq!(hex(Datum::text("ab"), DataType::Text, false), "0261620001");
-    assert_eq!(hex(Datum::bytea(vec![0x61, 0]), DataType::Bytea, false), "026100ff0001");
+    assert_eq!(hex(Datum::Int4(-1), &DataType::Int4, false), "027fffffff");
+    assert_eq!(hex(Datum::Int4(-1), &DataType::Int4, true), "0280000000");
+    assert_eq!(hex(Datum::text("ab"), &DataType::Text, false), "0261620001");
+    assert_eq!(hex(Datum::bytea(vec![0x61, 0]), &DataType::Bytea, false), "026100ff0001");
     let number = |text| Datum::Numeric(Numeric::parse(text).unwrap());
-    assert_eq!(hex(number("123.450"), DataType::Numeric, false), "02408202182e00");
-    assert_eq!(hex(number("-1"), DataType::Numeric, false), "02207efdff");
-    assert_eq!(hex(Datum::Null, DataType::Numeric, false), "03");
-    assert_eq!(hex(Datum::Float8(1.0), DataType::Float8, false), "02bff0000000000000");
+    assert_eq!(hex(number("123.450"), &DataType::Numeric, false), "02408202182e00");
+    assert_eq!(hex(number("-1"), &DataType::Numeric, false), "02207efdff");
+    assert_eq!(hex(Datum::Null, &DataType::Numeric, false), "03");
+    assert_eq!(hex(Datum::Float8(1.0), &DataType::Float8, false), "02bff0000000000000");
 }

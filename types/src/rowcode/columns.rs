@@ -69,7 +69,7 @@ pub fn slot_count(header: &[u8]) -> Result<usize> {
 }
 
 /// Decoder of many values of one slot.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ColumnReader {
     slot: Slot,
 }
@@ -96,7 +96,7 @@ impl ColumnReader {
                     plans.len() - 1
                 }
             };
-            readers.push(Some(ColumnReader { slot: plans[at].1.slots[slot] }));
+            readers.push(Some(ColumnReader { slot: plans[at].1.slots[slot].clone() }));
         }
         Ok(readers)
     }
@@ -141,7 +141,7 @@ impl ColumnReader {
         for (row, bytes) in values.chunks_exact(width).enumerate() {
             match has_null && self.is_null(nulls, row) {
                 true => vector.push_null(),
-                false => value::read(bytes, self.slot.data_type, vector)?,
+                false => value::read(bytes, &self.slot.data_type, &[], vector)?,
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl ColumnReader {
     ) -> Result<()> {
         match self.is_null(nulls, row) {
             true => vector.push_null(),
-            false => value::read(bytes, self.slot.data_type, vector)?,
+            false => value::read(bytes, &self.slot.data_type, &[], vector)?,
         }
         Ok(())
     }

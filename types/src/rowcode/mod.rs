@@ -176,7 +176,7 @@ impl RowLayout {
     }
 
     fn encode_one(&self, key: &KeyColumn, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
-        let data_type = self.columns[key.column].data_type;
+        let data_type = &self.columns[key.column].data_type;
         keycode::encode(value, data_type, key.descending, key.nulls_first, out)
     }
 
@@ -211,7 +211,7 @@ impl RowLayout {
         let mut rest = self.without_salt(row_key);
         let mut values = Vec::with_capacity(self.key.len());
         for key in &self.key {
-            let data_type = self.columns[key.column].data_type;
+            let data_type = &self.columns[key.column].data_type;
             let (value, taken) = keycode::decode(rest, data_type, key.descending, key.nulls_first)?;
             values.push(value);
             rest = &rest[taken..];
@@ -282,7 +282,7 @@ impl RowLayout {
 
 /// Returns whether keys of this type do not preserve the form of a value, so that the packed row
 /// stores a residue.
-pub fn key_loses_form(data_type: DataType) -> bool {
+pub fn key_loses_form(data_type: &DataType) -> bool {
     residue::possible(data_type)
 }
 
@@ -325,7 +325,7 @@ impl<'l> RowDecoder<'l> {
             match layout.columns[column].place {
                 ColumnPlace::Key(position) => {
                     decoder.may_have_residues |=
-                        residue::possible(layout.columns[column].data_type);
+                        residue::possible(&layout.columns[column].data_type);
                     decoder.key.push((position, output));
                 }
                 ColumnPlace::Packed { family, .. } => {
@@ -344,7 +344,7 @@ impl<'l> RowDecoder<'l> {
         let targets = columns.iter().enumerate().filter_map(|(output, &column)| {
             match self.layout.columns[column].place {
                 ColumnPlace::Packed { family: of, slot } if of == family => {
-                    Some(DecodeTarget { slot: plan.slots[slot], output })
+                    Some(DecodeTarget { slot: plan.slots[slot].clone(), output })
                 }
                 _ => None,
             }
@@ -406,7 +406,7 @@ impl<'l> RowDecoder<'l> {
         let mut rest = self.layout.without_salt(row_key);
         let mut wanted = self.key.iter().peekable();
         for (position, key) in self.layout.key.iter().enumerate() {
-            let data_type = self.layout.columns[key.column].data_type;
+            let data_type = &self.layout.columns[key.column].data_type;
             let (descending, nulls_first) = (key.descending, key.nulls_first);
             let mut taken = None;
             while let Some((_, output)) = wanted.next_if(|(wanted, _)| *wanted == position) {

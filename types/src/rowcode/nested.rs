@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{corrupt, value};
-use crate::datatype::composite::CompositeType;
+use crate::datatype::composite::{CompositeType, Fields};
 use crate::datatype::{DataType, GeometryKind};
 use crate::datum::stored_json;
 use crate::datum::{
@@ -15,9 +15,9 @@ use crate::text::{self, TextStyle};
 use crate::varint;
 
 /// Appends a value.
-pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
+pub(super) fn write(nested: &Nested, fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
     match nested {
-        Nested::Array(array) => write_array(array, out),
+        Nested::Array(array) => write_array(array, fields, out),
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(json) => match json.stored() {
             Some(stored) => out.extend_from_slice(stored.bytes()),
@@ -26,14 +26,14 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
         Nested::JsonPath(_) => {
             text::write_short(
                 &Datum::Nested(nested.clone()),
-                DataType::JsonPath,
+                &DataType::JsonPath,
                 &TextStyle::default(),
                 out,
             );
         }
-        Nested::Record(record) => match record.of {
-            Some(of) => write_composite(record, of, out),
-            None => write_record(record, out),
+        Nested::Record(record) => match &record.of {
+            Some(of) => write_composite(record, of, fields, out),
+            None => write_record(record, fields, out),
         },
         Nested::Bits(bits) => {
             varint::put(bits.len() as u64, out);
@@ -54,43 +54,49 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
 
 /// Appends a value of a composite type, with values by attribute number; NULL for dropped
 /// attributes.
-fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
+fn write_composite(
+    record: &Record,
+    of: &CompositeType,
+    fields: &mut Vec<Fields>,
+    out: &mut Vec<u8>,
+) {
     let attributes = of.attributes();
     let count = attributes.last().map_or(0, |last| last.number + 1);
     varint::put(count as u64, out);
     let mut next = 0;
     for (datum, attribute) in record.values.iter().zip(attributes) {
         (next..attribute.number).for_each(|_| out.push(0));
-        write_element(datum, out);
+        write_element(datum, fields, out);
         next = attribute.number + 1;
     }
 }
 
 /// Appends a value after its length plus 1; 0 for NULL.
-fn write_element(element: &Datum, out: &mut Vec<u8>) {
+fn write_element(element: &Datum, fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
     if element.is_null() {
         out.push(0);
         return;
     }
     let mut bytes = Vec::new();
-    value::write(element, &mut bytes);
+    value::write(element, fields, &mut bytes);
     varint::put((bytes.len() + 1) as u64, out);
     out.extend_from_slice(&bytes);
 }
 
-/// Appends a record with the names and types of its fields, which its type does not contain.
-fn write_record(record: &Record, out: &mut Vec<u8>) {
-    varint::put(record.values.len() as u64, out);
-    for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
-        put_bytes(name.as_bytes(), out);
-        out.extend_from_slice(&data_type.registered_oid().to_le_bytes());
-        write_element(datum, out);
+/// Appends a record after the position in `fields` of the names and types of its fields, which
+/// its type does not contain.
+fn write_record(record: &Record, fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
+    let position = fields.iter().position(|known| *known == record.fields);
+    varint::put(position.unwrap_or(fields.len()) as u64, out);
+    if position.is_none() {
+        fields.push(Arc::clone(&record.fields));
     }
+    record.values.iter().for_each(|datum| write_element(datum, fields, out));
 }
 
 /// Decodes all of `bytes`.
-pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
-    let mut reader = Reader { bytes };
+pub(super) fn read(bytes: &[u8], data_type: &DataType, fields: &[Fields]) -> Result<Nested> {
+    let mut reader = Reader { bytes, fields };
     let nested = match data_type {
         DataType::Json => {
             let text = std::str::from_utf8(bytes).map_err(|_| corrupt("invalid UTF-8 json"))?;
@@ -113,7 +119,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             let bits = Bits::from_bytes(length, bytes);
             Nested::Bits(Arc::new(bits.ok_or_else(|| corrupt("truncated bit string"))?))
         }
-        DataType::Geometry(kind) => Nested::Geometry(Arc::new(reader.geometry(kind)?)),
+        DataType::Geometry(kind) => Nested::Geometry(Arc::new(reader.geometry(*kind)?)),
         DataType::Timetz => {
             let time = reader.take(8)?.first_chunk().copied().unwrap_or_default();
             let west = reader.take(4)?.first_chunk().copied().unwrap_or_default();
@@ -130,23 +136,19 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
     }
 }
 
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    varint::put(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
-}
-
-fn write_array(array: &Array, out: &mut Vec<u8>) {
+fn write_array(array: &Array, fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
     array.check();
     out.push(array.dimensions.len() as u8);
     for dimension in &array.dimensions {
         out.extend_from_slice(&dimension.lower.to_le_bytes());
         varint::put(dimension.length as u64, out);
     }
-    array.elements.iter().for_each(|element| write_element(element, out));
+    array.elements.iter().for_each(|element| write_element(element, fields, out));
 }
 
 struct Reader<'a> {
     bytes: &'a [u8],
+    fields: &'a [Fields],
 }
 
 impl<'a> Reader<'a> {
@@ -175,13 +177,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| corrupt("invalid geometric value"))
     }
 
-    fn text(&mut self) -> Result<Arc<str>> {
-        let length = self.varint()?;
-        let text = std::str::from_utf8(self.take(length)?);
-        text.map(Arc::from).map_err(|_| corrupt("invalid UTF-8 text"))
-    }
-
-    fn array(&mut self, element: DataType) -> Result<Array> {
+    fn array(&mut self, element: &DataType) -> Result<Array> {
         let dimension_count = usize::from(self.byte()?);
         if dimension_count > MAX_DIMENSIONS {
             return Err(corrupt("an array has too many dimensions"));
@@ -206,28 +202,22 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self) -> Result<Record> {
-        let count = self.varint()?;
-        let (mut fields, mut values) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let name = self.text()?;
-            let oid = self.take(4)?.first_chunk().copied().unwrap_or_default();
-            let data_type = DataType::from_registered_oid(u32::from_le_bytes(oid))
-                .ok_or_else(|| corrupt("a field has an unknown type"))?;
-            fields.push((name, data_type));
-            values.push(self.element(data_type)?);
-        }
-        Ok(Record { of: None, fields: fields.into(), values })
+        let fields = self.fields.get(self.varint()?);
+        let fields = fields.ok_or_else(|| corrupt("a record has unknown fields"))?;
+        let values = fields.iter().map(|(_, data_type)| self.element(data_type));
+        let values = values.collect::<Result<_>>()?;
+        Ok(Record { of: None, fields: Arc::clone(fields), values })
     }
 
     /// Reads a value of a composite type. Attributes added since are NULL; values of dropped ones
     /// are skipped.
-    fn composite(&mut self, of: &'static CompositeType) -> Result<Record> {
+    fn composite(&mut self, of: &Arc<CompositeType>) -> Result<Record> {
         let count = self.varint()?;
         let mut values = vec![Datum::Null; of.attributes().len()];
         let mut attributes = of.attributes().iter().zip(&mut values).peekable();
         for number in 0..count {
             match attributes.next_if(|(attribute, _)| attribute.number == number) {
-                Some((attribute, value)) => *value = self.element(attribute.sql_type.base)?,
+                Some((attribute, value)) => *value = self.element(&attribute.sql_type.base)?,
                 None => {
                     let length = self.varint()?.saturating_sub(1);
                     self.take(length)?;
@@ -237,10 +227,10 @@ impl<'a> Reader<'a> {
         Ok(Record::of_type(of, values))
     }
 
-    fn element(&mut self, data_type: DataType) -> Result<Datum> {
+    fn element(&mut self, data_type: &DataType) -> Result<Datum> {
         let mut datum = Datum::Null;
         if let Some(length) = self.varint()?.checked_sub(1) {
-            value::read(self.take(length)?, data_type, &mut datum)?;
+            value::read(self.take(length)?, data_type, self.fields, &mut datum)?;
         }
         Ok(datum)
     }
@@ -249,13 +239,14 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datatype::composite::{Attribute, CompositeDefinition};
+    use crate::datatype::composite::Attribute;
+    use crate::datatype::identity::TypeIdentity;
 
-    fn bytes(text: &str, data_type: DataType) -> (Nested, Vec<u8>) {
+    fn bytes(text: &str, data_type: &DataType) -> (Nested, Vec<u8>) {
         let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
         let Datum::Nested(nested) = value else { panic!("{text} is not nested") };
         let mut out = Vec::new();
-        write(&nested, &mut out);
+        write(&nested, &mut Vec::new(), &mut out);
         (nested, out)
     }
 
@@ -273,17 +264,17 @@ mod tests {
             (DataType::Json, "{ \"a\" : 1 }"),
         ];
         for (data_type, text) in cases {
-            let (value, written) = bytes(text, data_type);
-            assert_eq!(read(&written, data_type).unwrap(), value, "{text}");
+            let (value, written) = bytes(text, &data_type);
+            assert_eq!(read(&written, &data_type, &[]).unwrap(), value, "{text}");
             for cut in 0..written.len() {
                 // A truncated text is a valid shorter text.
-                let result = read(&written[..cut], data_type);
+                let result = read(&written[..cut], &data_type, &[]);
                 assert!(result.is_err() || data_type == DataType::Json, "{text} {cut}");
             }
             for at in 0..written.len() {
                 let mut damaged = written.clone();
                 damaged[at] ^= 0x55;
-                drop(read(&damaged, data_type));
+                drop(read(&damaged, &data_type, &[]));
             }
         }
     }
@@ -291,46 +282,41 @@ mod tests {
     fn composite(attributes: &[(usize, &str, DataType)]) -> DataType {
         let attribute = |(number, name, base): &(usize, &str, DataType)| Attribute {
             name: (*name).into(),
-            sql_type: (*base).into(),
+            sql_type: base.clone().into(),
             number: *number,
         };
-        DataType::Composite(CompositeType::of(CompositeDefinition {
-            oid: 98_000,
-            array_oid: 98_001,
-            schema: "public".to_owned(),
-            name: "c".to_owned(),
-            shown: "c".to_owned(),
-            attributes: attributes.iter().map(attribute).collect(),
-        }))
+        let identity = TypeIdentity::new((98_000, 98_001), ("public", "c"), "c".to_owned());
+        let attributes = attributes.iter().map(attribute).collect();
+        DataType::Composite(Arc::new(CompositeType::new(identity, attributes)))
     }
 
     #[test]
     fn composite_values_survive_attribute_changes() {
         let (int, text) = (DataType::Int4, DataType::Text);
-        let before = composite(&[(0, "a", int), (1, "b", text)]);
-        let (_, written) = bytes("(258,x)", before);
+        let before = composite(&[(0, "a", int.clone()), (1, "b", text.clone())]);
+        let (_, written) = bytes("(258,x)", &before);
         assert_eq!(written, [2, 5, 2, 1, 0, 0, 2, b'x']);
         let shown = |data_type: DataType| {
-            let value = Datum::Nested(read(&written, data_type).unwrap());
+            let value = Datum::Nested(read(&written, &data_type, &[]).unwrap());
             let mut out = Vec::new();
-            text::write(&value, data_type, &TextStyle::default(), &mut out).unwrap();
+            text::write(&value, &data_type, &TextStyle::default(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(before), "(258,x)");
         let after = composite(&[(1, "b", text), (2, "c", int)]);
-        assert_eq!(shown(after), "(x,)");
-        let (_, written) = bytes("(x,7)", after);
+        assert_eq!(shown(after.clone()), "(x,)");
+        let (_, written) = bytes("(x,7)", &after);
         assert_eq!(written, [3, 0, 2, b'x', 5, 7, 0, 0, 0]);
         for cut in 0..written.len() {
-            assert!(read(&written[..cut], after).is_err(), "{cut}");
+            assert!(read(&written[..cut], &after, &[]).is_err(), "{cut}");
         }
     }
 
     #[test]
     fn nested_encoding_matches_documentation() {
-        let (_, array) = bytes("{258,NULL}", DataType::Array(&DataType::Int4));
+        let (_, array) = bytes("{258,NULL}", &DataType::array_of(&DataType::Int4));
         assert_eq!(array, [1, 1, 0, 0, 0, 2, 5, 2, 1, 0, 0, 0]);
-        let (_, json) = bytes(r#"{"n": 7, "a": [true, null]}"#, DataType::Jsonb);
+        let (_, json) = bytes(r#"{"n": 7, "a": [true, null]}"#, &DataType::Jsonb);
         assert_eq!(json, [6, 2, 1, b'a', 5, 2, 2, 0, 1, b'n', 3, 2, 0, 7]);
     }
 }

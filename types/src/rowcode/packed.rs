@@ -34,7 +34,7 @@ const WIDE: u8 = 0x20;
 const KNOWN: u8 = VERSION_MASK | HAS_NULLS | WIDE;
 
 /// Location of a slot in all packed rows that have it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Slot {
     /// Its number.
     pub(super) number: usize,
@@ -76,7 +76,7 @@ impl FamilyPlan {
             if column == NONE {
                 return Err(corrupt(&format!("slot {number} of family {family} has no column")));
             }
-            let data_type = layout.columns[column].data_type;
+            let data_type = &layout.columns[column].data_type;
             let width = value::width(data_type);
             let position = match width {
                 Some(width) => {
@@ -88,7 +88,7 @@ impl FamilyPlan {
                     plan.variable_count - 1
                 }
             };
-            plan.slots.push(Slot { number, column, data_type, width, position });
+            plan.slots.push(Slot { number, column, data_type: data_type.clone(), width, position });
         }
         Ok(plan)
     }
@@ -120,7 +120,7 @@ pub(super) fn write(
         let value = &values[slot.column];
         match value {
             Datum::Null => has_nulls = true,
-            value if !value.fits(slot.data_type) => {
+            value if !value.fits(&slot.data_type) => {
                 bail!(DATATYPE_MISMATCH: "value does not have type {}", slot.data_type.sql_name());
             }
             Datum::Text(text) => variable_bytes += text.len(),
@@ -172,7 +172,7 @@ fn write_values(
         if let Some(width) = slot.width {
             match &values[slot.column] {
                 Datum::Null => out.resize(out.len() + width, 0),
-                value => value::write(value, out),
+                value => value::write(value, &mut Vec::new(), out),
             }
         }
     }
@@ -212,7 +212,7 @@ fn write_variable(
         match &values[slot.column] {
             Datum::Text(text) => pace.append(out, text.as_bytes())?,
             Datum::Bytea(bytes) => pace.append(out, &**bytes)?,
-            value => value::write(value, out),
+            value => value::write(value, &mut Vec::new(), out),
         }
         let end = (out.len() - section) as u32;
         out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
@@ -224,7 +224,7 @@ fn write_variable(
 
 fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
     for (position, key) in layout.key.iter().enumerate() {
-        let data_type = layout.columns[key.column].data_type;
+        let data_type = &layout.columns[key.column].data_type;
         if residue::possible(data_type) {
             if position > usize::from(u8::MAX) {
                 return Err(too_large("more than 256 key columns"));
@@ -307,7 +307,7 @@ impl<'a> PackedRow<'a> {
             }
         };
         let bytes = bytes.ok_or_else(|| corrupt("a value is outside the row"))?;
-        value::read(bytes, slot.data_type, sink)
+        value::read(bytes, &slot.data_type, &[], sink)
     }
 
     /// Returns the end of a variable value.

@@ -31,12 +31,12 @@ const MAX_BLANKS: u32 = 10_485_760;
 const MAX_ENTRY: usize = 255;
 
 /// Returns whether values of a type may have residues.
-pub(super) fn possible(data_type: DataType) -> bool {
+pub(super) fn possible(data_type: &DataType) -> bool {
     keycode::loses_form(data_type)
 }
 
 /// Appends the residue of key column `position`, if its value has one.
-pub(super) fn write(position: usize, value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
+pub(super) fn write(position: usize, value: &Datum, data_type: &DataType, out: &mut Vec<u8>) {
     let mut put = |residue: &[u8]| {
         let mut rest = residue;
         loop {
@@ -56,7 +56,7 @@ pub(super) fn write(position: usize, value: &Datum, data_type: DataType, out: &m
         }
         Datum::Float4(value) if *value == 0.0 && value.is_sign_negative() => put(&[]),
         Datum::Float8(value) if *value == 0.0 && value.is_sign_negative() => put(&[]),
-        Datum::Text(text) if data_type == DataType::Char => {
+        Datum::Text(text) if *data_type == DataType::Char => {
             let blanks = text.len() - without_blanks(text).len();
             if blanks > 0 {
                 put(&(blanks as u32).to_le_bytes());

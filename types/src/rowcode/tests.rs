@@ -32,8 +32,8 @@ const KINDS: &[DataType] = &[
     DataType::Varbit,
 ];
 
-fn column(data_type: DataType, place: ColumnPlace) -> LayoutColumn {
-    LayoutColumn { data_type, place, missing: Datum::Null }
+fn column(data_type: &DataType, place: ColumnPlace) -> LayoutColumn {
+    LayoutColumn { data_type: data_type.clone(), place, missing: Datum::Null }
 }
 
 fn key_column(column: usize) -> KeyColumn {
@@ -43,7 +43,7 @@ fn key_column(column: usize) -> KeyColumn {
 /// Returns the layout of a table with `key_count` key columns and the others in two families.
 fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
     let mut slots = [0; 2];
-    let columns = kinds.iter().enumerate().map(|(i, &kind)| {
+    let columns = kinds.iter().enumerate().map(|(i, kind)| {
         if i < key_count {
             return column(kind, ColumnPlace::Key(i));
         }
@@ -76,7 +76,7 @@ fn shown(row: &[Datum]) -> Vec<String> {
 
 fn any_row() -> impl Strategy<Value = (Vec<DataType>, Vec<Datum>)> {
     proptest::collection::vec(proptest::sample::select(KINDS), 3..12).prop_flat_map(|kinds| {
-        let row: Vec<_> = kinds.iter().map(|&kind| any_value(kind)).collect();
+        let row: Vec<_> = kinds.iter().map(any_value).collect();
         (Just(kinds), row)
     })
 }
@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(layout.encode_key_values(&row[..2]).unwrap(), key.clone());
         let columns: Vec<usize> = (0..kinds.len()).rev().collect();
         let mut vectors: Vec<Vector> =
-            columns.iter().map(|&column| Vector::new(kinds[column], 1)).collect();
+            columns.iter().map(|&column| Vector::new(&kinds[column], 1)).collect();
         layout.unpack_into(&columns, &key, &packed, &mut vectors).unwrap();
         for (vector, &column) in vectors.iter().zip(&columns) {
             let one = layout.unpack_column(column, &key, &packed).unwrap();
@@ -174,9 +174,9 @@ fn salted_key_begins_with_bucket() {
 fn wide_rows_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Int4, ColumnPlace::Key(0)),
-            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
-            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 0 }),
+            column(&DataType::Int4, ColumnPlace::Key(0)),
+            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 0 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -194,9 +194,12 @@ fn wide_rows_use_four_byte_offsets() {
 fn wide_nested_values_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Int4, ColumnPlace::Key(0)),
-            column(DataType::Array(&DataType::Text), ColumnPlace::Packed { family: 0, slot: 0 }),
-            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(&DataType::Int4, ColumnPlace::Key(0)),
+            column(
+                &DataType::array_of(&DataType::Text),
+                ColumnPlace::Packed { family: 0, slot: 0 },
+            ),
+            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -218,10 +221,10 @@ fn wide_nested_values_use_four_byte_offsets() {
 fn documented_row_example_matches_encoder() {
     let layout = RowLayout {
         columns: vec![
-            column(DataType::Numeric, ColumnPlace::Key(0)),
-            column(DataType::Int4, ColumnPlace::Packed { family: 0, slot: 0 }),
-            column(DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
-            column(DataType::Bool, ColumnPlace::Packed { family: 0, slot: 2 }),
+            column(&DataType::Numeric, ColumnPlace::Key(0)),
+            column(&DataType::Int4, ColumnPlace::Packed { family: 0, slot: 0 }),
+            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(&DataType::Bool, ColumnPlace::Packed { family: 0, slot: 2 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
@@ -243,7 +246,7 @@ fn documented_row_example_matches_encoder() {
 #[test]
 fn intervals_preserve_months_days_and_micros() {
     let layout = RowLayout {
-        columns: vec![column(DataType::Interval, ColumnPlace::Key(0))],
+        columns: vec![column(&DataType::Interval, ColumnPlace::Key(0))],
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),

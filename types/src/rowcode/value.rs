@@ -2,6 +2,7 @@
 //! variable ones.
 
 use super::{corrupt, nested};
+use crate::datatype::composite::Fields;
 use crate::datatype::{DataType, Representation};
 use crate::datetime::Interval;
 use crate::datum::Datum;
@@ -10,7 +11,7 @@ use crate::numeric::Numeric;
 use crate::vector::ValueSink;
 
 /// Returns the bytes of a type in the fixed-width section; `None` for variable-length types.
-pub(crate) fn width(data_type: DataType) -> Option<usize> {
+pub(crate) fn width(data_type: &DataType) -> Option<usize> {
     match data_type.representation() {
         Representation::Bool => Some(1),
         Representation::Int2 => Some(2),
@@ -28,9 +29,9 @@ pub(crate) fn width(data_type: DataType) -> Option<usize> {
     }
 }
 
-/// Appends a value; nothing for NULL.
+/// Appends a value; nothing for NULL. `fields` receives the fields of records.
 #[inline]
-pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
+pub(crate) fn write(value: &Datum, fields: &mut Vec<Fields>, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(u8::from(*value)),
@@ -47,7 +48,7 @@ pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Bytea(bytes) => out.extend_from_slice(bytes),
         Datum::Numeric(number) => number.write_stored(out),
-        Datum::Nested(value) => nested::write(value, out),
+        Datum::Nested(value) => nested::write(value, fields, out),
     }
 }
 
@@ -73,8 +74,14 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
 }
 
 /// Decodes a value into a sink: a fixed-width one at the start of `bytes`, or all of `bytes`.
+/// `fields` are those that [`write`] has received.
 #[inline]
-pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
+pub(crate) fn read(
+    bytes: &[u8],
+    data_type: &DataType,
+    fields: &[Fields],
+    sink: &mut impl ValueSink,
+) -> Result<()> {
     match data_type.representation() {
         Representation::Bool => {
             let [byte] = fixed(bytes)?;
@@ -97,7 +104,7 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         Representation::Interval => sink.put_interval(interval_of(fixed(bytes)?)),
         Representation::Uuid => sink.put_uuid(fixed(bytes)?),
         Representation::Bytea => sink.put_bytea(bytes),
-        Representation::Nested => sink.put_nested(nested::read(bytes, data_type)?),
+        Representation::Nested => sink.put_nested(nested::read(bytes, data_type, fields)?),
         Representation::Numeric => {
             let number = Numeric::read_stored(bytes).ok_or_else(|| corrupt("invalid numeric"))?;
             sink.put_numeric(number);

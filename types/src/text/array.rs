@@ -10,7 +10,7 @@ use crate::interruptible::InterruptPacer;
 /// Appends an array.
 pub(super) fn write(
     array: &Array,
-    element: DataType,
+    element: &DataType,
     style: &TextStyle,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -26,7 +26,8 @@ pub(super) fn write(
         }
         out.push(b'=');
     }
-    Writer { elements: array.elements.iter(), element, style, pace, out }.level(&array.dimensions)
+    Writer { elements: array.elements.iter(), element: element.clone(), style, pace, out }
+        .level(&array.dimensions)
 }
 
 /// Appends an `int2vector` or `oidvector`: numbers separated by blanks.
@@ -40,8 +41,8 @@ pub(super) fn write_vector(array: &Array, out: &mut Vec<u8>) {
 }
 
 /// Parses an `int2vector` or `oidvector`.
-pub(super) fn parse_vector(text: &str, data_type: DataType, style: &TextStyle) -> Result<Array> {
-    let element = data_type.element().unwrap_or(DataType::Oid);
+pub(super) fn parse_vector(text: &str, data_type: &DataType, style: &TextStyle) -> Result<Array> {
+    let element = data_type.element().unwrap_or(&DataType::Oid);
     let numbers = text.split_ascii_whitespace();
     let elements: Vec<Datum> =
         numbers.map(|number| parse_value(number, element, style)).collect::<Result<_>>()?;
@@ -81,7 +82,7 @@ impl Writer<'_, '_> {
 
     fn value(&mut self, value: &Datum) -> Result<()> {
         let start = self.out.len();
-        write_at(value, self.element, self.style, self.pace, self.out)?;
+        write_at(value, &self.element, self.style, self.pace, self.out)?;
         let written = &self.out[start..];
         self.pace.count_steps(written.len())?;
         let delimiter = self.element.delimiter() as u8;
@@ -113,7 +114,7 @@ impl Writer<'_, '_> {
 const ELEMENT: usize = 16;
 
 /// Parses an array.
-pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
+pub(super) fn parse(text: &str, element: &DataType, style: &TextStyle) -> Result<Array> {
     let pace = InterruptPacer::new(&style.interrupt);
     let delimiter = element.delimiter();
     let (elements, lengths) = (Vec::new(), Vec::new());

@@ -121,7 +121,7 @@ fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
 /// `57014` if the interrupt flag is set during a long conversion.
 pub fn write(
     value: &Datum,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -130,14 +130,14 @@ pub fn write(
 
 /// Appends the text of a value that is not NULL, without interrupt checks: for short values, in
 /// messages and definitions.
-pub fn write_short(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+pub fn write_short(value: &Datum, data_type: &DataType, style: &TextStyle, out: &mut Vec<u8>) {
     write_at(value, data_type, style, &mut InterruptPacer::without_interrupt(), out)
         .expect("there is no flag to be set");
 }
 
 fn write_at(
     value: &Datum,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -151,7 +151,7 @@ fn write_at(
         Datum::Float4(value) => float::put_f32(*value, style.formats.float_digits, out),
         Datum::Float8(value) => float::put_f64(*value, style.formats.float_digits, out),
         Datum::Numeric(value) => value.write(out),
-        Datum::Text(text) if data_type == DataType::InternalChar => write_char(text, out),
+        Datum::Text(text) if *data_type == DataType::InternalChar => write_char(text, out),
         Datum::Text(text) => pace.append(out, text.as_bytes())?,
         Datum::Bytea(bytes) => bytea::write(bytes, style.formats.escape_bytea, pace, out)?,
         Datum::Date(value) => datetime::write_date(*value, style.formats.style, out),
@@ -171,21 +171,21 @@ fn write_at(
 
 /// Appends a value that is represented as a 64-bit number.
 #[inline]
-fn write_number(value: i64, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+fn write_number(value: i64, data_type: &DataType, style: &TextStyle, out: &mut Vec<u8>) {
     match data_type {
-        DataType::Reg(kind) => style.system.write_reg_name(kind, value, out),
+        DataType::Reg(kind) => style.system.write_reg_name(*kind, value, out),
         DataType::Enum(of) => match of.name_of(value) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => write_i64(value, out),
         },
-        DataType::Word(kind) => word::write(value, kind, out),
+        DataType::Word(kind) => word::write(value, *kind, out),
         _ => write_i64(value, out),
     }
 }
 
 fn write_nested(
     value: &Nested,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     pace: &mut InterruptPacer<'_>,
     out: &mut Vec<u8>,
@@ -194,7 +194,7 @@ fn write_nested(
         Nested::Array(value) => match data_type {
             DataType::Int2Vector | DataType::OidVector => array::write_vector(value, out),
             _ => {
-                let element = data_type.element().unwrap_or(DataType::Unknown);
+                let element = data_type.element().unwrap_or(&DataType::Unknown);
                 array::write(value, element, style, pace, out)?;
             }
         },
@@ -260,7 +260,7 @@ pub fn write_json_string(
 pub fn write_row(
     vector: &Vector,
     index: usize,
-    data_type: DataType,
+    data_type: &DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -280,7 +280,7 @@ pub fn write_row(
             float::put_f64(values[index], style.formats.float_digits, out)
         }
         VectorData::Numeric(values) => values[index].write(out),
-        VectorData::Text(values) if data_type == DataType::InternalChar => {
+        VectorData::Text(values) if *data_type == DataType::InternalChar => {
             write_char(values.str(index), out);
         }
         VectorData::Text(values) => pace.append(out, values.get(index))?,
@@ -344,7 +344,7 @@ fn trimmed_start(text: &str) -> &str {
 }
 
 /// Parses an integer of a type that holds the values of `T`.
-fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
+fn parse_integer<T: FromStr>(text: &str, data_type: &DataType) -> Result<T> {
     let trimmed = trimmed(text);
     if let Ok(value) = trimmed.parse() {
         return Ok(value);
@@ -358,7 +358,7 @@ fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
     Err(out_of_range(text, data_type))
 }
 
-fn out_of_range(text: impl Display, data_type: DataType) -> Error {
+fn out_of_range(text: impl Display, data_type: &DataType) -> Error {
     err!(NUMERIC_VALUE_OUT_OF_RANGE: "value \"{text}\" is out of range for type {}", data_type.sql_name())
 }
 
@@ -367,14 +367,14 @@ fn parse_oid(text: &str) -> Result<i64> {
     // A number that does not fit unsigned is parsed as by C's `strtoul`.
     let value = match trimmed(text).parse::<u64>() {
         Ok(value) => value.cast_signed(),
-        Err(_) => parse_integer(text, DataType::Oid)?,
+        Err(_) => parse_integer(text, &DataType::Oid)?,
     };
     if let Ok(oid) = u32::try_from(value) {
         return Ok(i64::from(oid));
     }
     match i32::try_from(value) {
         Ok(negative) => Ok(i64::from(negative as u32)),
-        Err(_) => Err(out_of_range(text, DataType::Oid)),
+        Err(_) => Err(out_of_range(text, &DataType::Oid)),
     }
 }
 
@@ -427,9 +427,9 @@ fn cut_name(text: &str) -> &str {
 /// # Errors
 ///
 /// Those of [`parse`].
-pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
+pub fn parse_as(text: &str, to: &SqlType, style: &TextStyle) -> Result<Datum> {
     if to.base != DataType::Interval {
-        return parse(text, to.base, style);
+        return parse(text, &to.base, style);
     }
     let fields = IntervalFields::from_modifier(to.modifier);
     let style = style.formats.style.interval;
@@ -441,7 +441,7 @@ pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
 /// # Errors
 ///
 /// `22P02`, `22003`, `22007`, `22008` with PostgreSQL's messages.
-pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum> {
+pub fn parse(text: &str, data_type: &DataType, style: &TextStyle) -> Result<Datum> {
     let formats = style.formats.style;
     let pace = &mut InterruptPacer::new(&style.interrupt);
     let reading = ParseSettings { zone: &style.time_zone, now: style.now, style: formats };
@@ -451,10 +451,10 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Int4 => Datum::Int4(parse_integer(text, data_type)?),
         DataType::Int8 => Datum::Int8(parse_integer(text, data_type)?),
         DataType::Oid => Datum::Int8(parse_oid(text)?),
-        DataType::Reg(kind) => Datum::Int8(style.system.parse_reg_name(kind, text)?),
+        DataType::Reg(kind) => Datum::Int8(style.system.parse_reg_name(*kind, text)?),
         DataType::Enum(of) => Datum::Int8(of.parse(text)?),
-        DataType::Word(kind) => Datum::Int8(word::parse(text, kind)?),
-        DataType::Geometry(kind) => geometry::parse(text, kind, pace)?,
+        DataType::Word(kind) => Datum::Int8(word::parse(text, *kind)?),
+        DataType::Geometry(kind) => geometry::parse(text, *kind, pace)?,
         DataType::AclItem => access::parse(text, style)?,
         DataType::Int2Vector | DataType::OidVector => {
             Datum::Nested(Nested::Array(Arc::new(array::parse_vector(text, data_type, style)?)))
@@ -497,7 +497,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             Datum::Nested(Nested::Record(Arc::new(record::parse(text, of, style)?)))
         }
         DataType::Array(element) => {
-            Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
+            Datum::Nested(Nested::Array(Arc::new(array::parse(text, element, style)?)))
         }
         // Polymorphic, internal and shell types.
         _ => bail!(FEATURE_NOT_SUPPORTED: "cannot accept a value of type {}", data_type.sql_name()),

@@ -1,7 +1,8 @@
 //! Text format of records: `(1,"a b",)`.
 
+use std::sync::Arc;
+
 use super::{TextStyle, parse as parse_value};
-use crate::datatype::SqlType;
 use crate::datatype::composite::{Attribute, CompositeType};
 use crate::datum::{Datum, Record};
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ pub(super) fn write(
             continue;
         }
         text.clear();
-        super::write_at(value, *data_type, style, pace, &mut text)?;
+        super::write_at(value, data_type, style, pace, &mut text)?;
         let special = |byte: &u8| {
             matches!(byte, b'"' | b'\\' | b'(' | b')' | b',' | 0x0b) || byte.is_ascii_whitespace()
         };
@@ -49,7 +50,7 @@ pub(super) fn write(
 }
 
 /// Parses a value of a composite type, as PostgreSQL's `record_in` does.
-pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -> Result<Record> {
+pub(super) fn parse(text: &str, of: &Arc<CompositeType>, style: &TextStyle) -> Result<Record> {
     let mut rest = text.trim_start_matches(is_blank);
     rest = rest.strip_prefix('(').ok_or_else(|| malformed(text, "Missing left parenthesis."))?;
     let mut values = Vec::with_capacity(of.attributes().len());
@@ -73,9 +74,9 @@ pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -
 }
 
 fn attribute_value(text: &str, attribute: &Attribute, style: &TextStyle) -> Result<Datum> {
-    let SqlType { base, modifier, .. } = attribute.sql_type;
-    let value = parse_value(text, base, style)?;
-    if modifier < 0 { Ok(value) } else { modifier::apply(value, attribute.sql_type, false) }
+    let sql_type = &attribute.sql_type;
+    let value = parse_value(text, &sql_type.base, style)?;
+    if sql_type.modifier < 0 { Ok(value) } else { modifier::apply(value, sql_type, false) }
 }
 
 /// Parses the text of a field, quoted or not; also returns the remaining text.

@@ -14,7 +14,7 @@ fn style() -> TextStyle {
 }
 
 /// Parses and writes a value; returns an error as its SQLSTATE and message.
-fn again(text: &str, data_type: DataType) -> String {
+fn again(text: &str, data_type: &DataType) -> String {
     let style = style();
     match parse(text, data_type, &style) {
         Ok(value) => {
@@ -42,7 +42,7 @@ fn text_input_and_output_match_postgresql() {
             panic!("bad line {line:?}");
         };
         let data_type = DataType::from_name(name).expect("a type name");
-        let got = again(text, data_type);
+        let got = again(text, &data_type);
         if got != answer {
             wrong.push(format!("{name} {text:?}\n  PostgreSQL {answer}\n  here       {got}"));
         }
@@ -52,17 +52,17 @@ fn text_input_and_output_match_postgresql() {
 
 #[test]
 fn relative_dates_require_clock() {
-    assert_eq!(again("now", DataType::Timestamptz), "2000-01-01 01:00:00+01");
-    assert_eq!(again("tomorrow", DataType::Date), "2000-01-02");
-    assert_eq!(again("yesterday 04:05", DataType::Timestamp), "1999-12-31 04:05:00");
-    let refused = parse("today", DataType::Date, &TextStyle::default()).unwrap_err();
+    assert_eq!(again("now", &DataType::Timestamptz), "2000-01-01 01:00:00+01");
+    assert_eq!(again("tomorrow", &DataType::Date), "2000-01-02");
+    assert_eq!(again("yesterday 04:05", &DataType::Timestamp), "1999-12-31 04:05:00");
+    let refused = parse("today", &DataType::Date, &TextStyle::default()).unwrap_err();
     assert_eq!(refused.sqlstate, crate::sqlstate::FEATURE_NOT_SUPPORTED);
 }
 
 #[test]
 fn names_are_truncated_at_character_boundary() {
     let long = "é".repeat(40);
-    assert_eq!(again(&long, DataType::Name).len(), 62);
+    assert_eq!(again(&long, &DataType::Name).len(), 62);
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn escaped_bytea_round_trips() {
     let style = TextStyle { formats, ..TextStyle::default() };
     let value = Datum::bytea(vec![0, b'\\', b'a', 0xFF]);
     let mut out = Vec::new();
-    write(&value, DataType::Bytea, &style, &mut out).unwrap();
+    write(&value, &DataType::Bytea, &style, &mut out).unwrap();
     assert_eq!(out, b"\\000\\\\a\\377");
-    assert_eq!(parse("\\000\\\\a\\377", DataType::Bytea, &style).unwrap(), value);
+    assert_eq!(parse("\\000\\\\a\\377", &DataType::Bytea, &style).unwrap(), value);
 }
 
 const KINDS: &[DataType] = &[
@@ -141,11 +141,11 @@ proptest! {
     #[test]
     fn text_parser_does_not_panic(kind in proptest::sample::select(KINDS), text in prop_oneof![likely_text(), ".{0,20}"]) {
         let style = style();
-        if let Ok(value) = parse(&text, kind, &style) {
+        if let Ok(value) = parse(&text, &kind, &style) {
             let mut out = Vec::new();
-            write(&value, kind, &style, &mut out).unwrap();
+            write(&value, &kind, &style, &mut out).unwrap();
             let shown = String::from_utf8(out).unwrap();
-            let back = match parse(&shown, kind, &style) {
+            let back = match parse(&shown, &kind, &style) {
                 // A zone name may have an offset that numbers cannot have.
                 Err(error) if error.sqlstate == "22009" => return Ok(()),
                 back => back.unwrap(),
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn text_output_round_trips(
         (kind, value) in proptest::sample::select(KINDS)
-            .prop_flat_map(|kind| (Just(kind), crate::keycode::any_value(kind))),
+            .prop_flat_map(|kind| (Just(kind.clone()), crate::keycode::any_value(&kind))),
     ) {
         let in_range = match &value {
             Datum::Date(date) => (-2_400_000..2_000_000_000).contains(date),
@@ -171,9 +171,9 @@ proptest! {
         }
         let style = style();
         let mut out = Vec::new();
-        write(&value, kind, &style, &mut out).unwrap();
+        write(&value, &kind, &style, &mut out).unwrap();
         let shown = String::from_utf8(out).unwrap();
-        let back = parse(&shown, kind, &style).unwrap();
+        let back = parse(&shown, &kind, &style).unwrap();
         // An ambiguous hour is parsed as the later one.
         let folded = kind == DataType::Timestamptz;
         prop_assert!(folded || back.compare(&value).is_eq(), "{value:?} {shown:?} {back:?}");
@@ -194,12 +194,12 @@ fn json_errors_report_position() {
         ("", "line 1: "),
     ];
     for (text, shown) in cases {
-        let error = parse(text, DataType::Jsonb, &TextStyle::default()).unwrap_err();
+        let error = parse(text, &DataType::Jsonb, &TextStyle::default()).unwrap_err();
         let context = error.subject.and_then(|subject| subject.context);
         assert_eq!(context, Some(format!("JSON data, {shown}")), "{text}");
     }
     let long = format!("{{\"{}\":1,}}", "a".repeat(60));
-    let error = parse(&long, DataType::Json, &TextStyle::default()).unwrap_err();
+    let error = parse(&long, &DataType::Json, &TextStyle::default()).unwrap_err();
     let context = error.subject.and_then(|subject| subject.context).unwrap_or_default();
     assert_eq!(context, format!("JSON data, line 1: ...{}\":1,}}", "a".repeat(44)));
 }

@@ -20,7 +20,7 @@ pub struct Batch {
 impl Batch {
     /// Creates a batch from rows of datums, with columns of these types.
     pub fn from_rows(types: &[DataType], rows: &[Vec<Datum>]) -> Batch {
-        let columns = types.iter().enumerate().map(|(column, &data_type)| {
+        let columns = types.iter().enumerate().map(|(column, data_type)| {
             let mut vector = Vector::new(data_type, rows.len());
             for row in rows {
                 vector.push(&row[column]);

@@ -115,7 +115,7 @@ macro_rules! each {
 impl VectorData {
     /// Creates an empty array of the representation of `data_type`, with capacity for `capacity`
     /// values.
-    pub fn for_type(data_type: DataType, capacity: usize) -> VectorData {
+    pub fn for_type(data_type: &DataType, capacity: usize) -> VectorData {
         debug_assert!(!data_type.is_polymorphic(), "{data_type:?} stands in signatures only");
         match data_type.representation() {
             Representation::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
@@ -216,7 +216,7 @@ fn mixed_up(data: &VectorData, what: &str) -> ! {
 
 impl Vector {
     /// Creates an empty vector of this type.
-    pub fn new(data_type: DataType, capacity: usize) -> Vector {
+    pub fn new(data_type: &DataType, capacity: usize) -> Vector {
         Vector { data: VectorData::for_type(data_type, capacity), validity: None }
     }
 
@@ -225,7 +225,7 @@ impl Vector {
     /// # Panics
     ///
     /// If the value is not of the type.
-    pub fn constant(value: &Datum, data_type: DataType, len: usize) -> Vector {
+    pub fn constant(value: &Datum, data_type: &DataType, len: usize) -> Vector {
         let mut vector = Vector::new(data_type, len);
         for _ in 0..len {
             vector.push(value);
@@ -659,7 +659,7 @@ impl Vector {
             (VectorData::Interval(a), VectorData::Interval(b)) => a[i].cmp(&b[j]),
             (VectorData::Uuid(a), VectorData::Uuid(b)) => a[i].cmp(&b[j]),
             (VectorData::Nested(a), VectorData::Nested(b)) => {
-                a[i].compare(&b[j], DataType::Unknown)
+                a[i].compare(&b[j], &DataType::Unknown)
             }
             (data, _) => mixed_up(data, "comparison with another vector"),
         }
@@ -672,11 +672,11 @@ impl Vector {
         index: usize,
         other: &Vector,
         other_index: usize,
-        data_type: DataType,
+        data_type: &DataType,
     ) -> Ordering {
         match (&self.data, &other.data) {
             (VectorData::Text(a), VectorData::Text(b))
-                if data_type == DataType::Char
+                if *data_type == DataType::Char
                     && !self.is_null(index)
                     && !other.is_null(other_index) =>
             {

@@ -101,7 +101,7 @@ mod tests {
     use crate::{DataType, Datum};
 
     fn texts(lengths: &[usize]) -> Vector {
-        let mut column = Vector::new(DataType::Text, 0);
+        let mut column = Vector::new(&DataType::Text, 0);
         lengths.iter().for_each(|length| column.push(&Datum::text("x".repeat(*length))));
         column
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn sample() -> Vector {
-    let mut vector = Vector::new(DataType::Text, 4);
+    let mut vector = Vector::new(&DataType::Text, 4);
     vector.push_text("heron");
     vector.push_null();
     vector.push(&Datum::text(""));
@@ -24,7 +24,7 @@ fn take_and_append_preserve_nulls() {
     assert_eq!(taken.len(), 7);
     assert_eq!(taken.null_count(), 2);
     assert_eq!(taken.datum(6), Datum::text("phoenix"));
-    let mut plain = Vector::new(DataType::Text, 0);
+    let mut plain = Vector::new(&DataType::Text, 0);
     plain.push_text("a");
     plain.append(&vector);
     assert!(plain.is_null(2) && !plain.is_null(0));

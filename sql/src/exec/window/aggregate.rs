@@ -26,7 +26,7 @@ pub(super) fn compute(
     run: &PartitionRun,
 ) -> Result<Vector> {
     let rows = AggregateInput::new(aggregate, run)?;
-    let mut values = Vector::new(aggregate.data_type, run.batch.row_count);
+    let mut values = Vector::new(&aggregate.data_type, run.batch.row_count);
     for partition in &run.partitions {
         let mut over = FrameAggregate::new(&rows, partition.clone());
         for row in partition.clone() {

@@ -187,7 +187,7 @@ impl<'a> Frames<'a> {
             };
         }
         first_after(from..to, |at| {
-            let order = values.keys.compare_typed(at, &values.limits, row, values.data_type);
+            let order = values.keys.compare_typed(at, &values.limits, row, &values.data_type);
             let order = if key.descending { order.reverse() } else { order };
             order == Ordering::Less || (side == FrameSide::End && order == Ordering::Equal)
         })
@@ -232,7 +232,7 @@ fn bound(bound: &FrameBound, side: FrameSide, run: &PartitionRun) -> Result<Eval
             EvaluatedBound::Value(RangeOffsets {
                 keys: column_of(key, &run.batch, &run.context.eval)?,
                 limits: column_of(limit, &run.batch, &run.context.eval)?,
-                data_type: key.data_type(),
+                data_type: key.data_type().clone(),
             })
         }
     })

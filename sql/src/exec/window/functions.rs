@@ -58,14 +58,14 @@ pub(super) fn compute(function: &WindowFunction, run: &PartitionRun) -> Result<F
             let frames = Frames::new(&function.frame, run)?;
             of_frames(&function.kind, arguments.first(), (&frames, run))
         }
-        kind => ranks(kind, function.data_type, &arguments, run).map(FunctionResults::Values),
+        kind => ranks(kind, &function.data_type, &arguments, run).map(FunctionResults::Values),
     }
 }
 
 /// Returns the values of a function that only depends on the row's position.
 fn ranks(
     kind: &WindowKind,
-    data_type: DataType,
+    data_type: &DataType,
     arguments: &[Arc<Vector>],
     run: &PartitionRun,
 ) -> Result<Vector> {

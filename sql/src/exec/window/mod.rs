@@ -116,7 +116,7 @@ impl Computation {
         let mut order_by = node.order_by.clone();
         order_by.iter_mut().for_each(|key| remap(&mut key.expression));
         functions.iter_mut().for_each(|function| function.for_each_expression_mut(&mut { remap }));
-        let types = columns.iter().map(|column| node.input_types[*column]).collect();
+        let types = columns.iter().map(|column| node.input_types[*column].clone()).collect();
         Computation { columns, types, partition_by, order_by, functions, arguments }
     }
 
@@ -131,7 +131,7 @@ impl Computation {
     }
 
     fn no_keys(&self) -> ColumnRows {
-        let types: Vec<DataType> = self.partition_by.iter().map(Expr::data_type).collect();
+        let types: Vec<DataType> = self.partition_by.iter().map(Expr::data_type).cloned().collect();
         ColumnRows::new(&types)
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Row<'a> {
     /// Types of their columns.
     pub columns: &'a [DataType],
     /// Check of a parameter and the type of its use.
-    pub parameter: &'a dyn Fn(usize, DataType) -> Validation<()>,
+    pub parameter: &'a dyn Fn(usize, &DataType) -> Validation<()>,
 }
 
 impl Row<'_> {
@@ -28,7 +28,7 @@ impl Row<'_> {
                 });
             }
             Expr::Parameter { index, data_type } => {
-                return (self.parameter)(*index, *data_type);
+                return (self.parameter)(*index, data_type);
             }
             other => operands(other)?,
         }
@@ -43,7 +43,8 @@ impl Row<'_> {
 
     /// Checks expressions, and returns their types.
     pub(super) fn check_all(self, expressions: &[Expr]) -> Validation<Vec<DataType>> {
-        expressions.iter().map(|one| self.check(one).map(|()| one.data_type())).collect()
+        let check = |one: &Expr| self.check(one).map(|()| one.data_type().clone());
+        expressions.iter().map(check).collect()
     }
 
     /// Checks a predicate.
@@ -62,7 +63,7 @@ impl Row<'_> {
         let check = |one: &Aggregate| {
             one.expressions().try_for_each(|part| self.check(part))?;
             one.filter.iter().try_for_each(boolean)?;
-            Ok(one.data_type)
+            Ok(one.data_type.clone())
         };
         aggregates.iter().map(check).collect()
     }
@@ -74,10 +75,10 @@ fn describe(expression: &Expr) -> String {
 
 /// Checks that an expression is boolean.
 pub(super) fn boolean(expression: &Expr) -> Validation<()> {
-    of_type(expression, DataType::Bool)
+    of_type(expression, &DataType::Bool)
 }
 
-fn of_type(expression: &Expr, data_type: DataType) -> Validation<()> {
+fn of_type(expression: &Expr, data_type: &DataType) -> Validation<()> {
     let found = expression.data_type();
     require(found == data_type, || {
         format!("{} is {found:?} instead of {data_type:?}", describe(expression))
@@ -85,7 +86,7 @@ fn of_type(expression: &Expr, data_type: DataType) -> Validation<()> {
 }
 
 /// Returns whether values of two types have one representation and one order.
-pub(super) fn alike(a: DataType, b: DataType) -> bool {
+pub(super) fn alike(a: &DataType, b: &DataType) -> bool {
     a == b || (a.is_text() && b.is_text())
 }
 
@@ -102,16 +103,16 @@ fn operands(expression: &Expr) -> Validation<()> {
         Expr::Not(operand) => boolean(operand),
         Expr::IsDistinct { left, right, .. } => same(left, right),
         Expr::InList { operand, list } => list.iter().try_for_each(|one| same(operand, one)),
-        Expr::Cast { operand, from, .. } => of_type(operand, *from),
+        Expr::Cast { operand, from, .. } => of_type(operand, from),
         Expr::Case { branches, otherwise, data_type } => {
             branches.iter().try_for_each(|(condition, result)| {
                 boolean(condition)?;
-                of_type(result, *data_type)
+                of_type(result, data_type)
             })?;
-            of_type(otherwise, *data_type)
+            of_type(otherwise, data_type)
         }
         Expr::Coalesce { operands, data_type } => {
-            operands.iter().try_for_each(|one| of_type(one, *data_type))
+            operands.iter().try_for_each(|one| of_type(one, data_type))
         }
         Expr::Call { function, arguments, .. } => call(signature(*function), arguments),
         Expr::Constant { .. }
@@ -127,14 +128,14 @@ fn operands(expression: &Expr) -> Validation<()> {
 /// Checks the number and the types of a built-in function's arguments.
 fn call(signature: &Signature, arguments: &[Expr]) -> Validation<()> {
     let (fixed, rest) = match signature.arguments.split_last() {
-        Some((last, fixed)) if signature.variadic => (fixed, Some(*last)),
+        Some((last, fixed)) if signature.variadic => (fixed, Some(last)),
         _ => (signature.arguments, None),
     };
     let name = signature.name;
     let count_fits =
         arguments.len() == fixed.len() || (arguments.len() > fixed.len() && rest.is_some());
     require(count_fits, || format!("{} arguments of {name}", arguments.len()))?;
-    let required = fixed.iter().copied().chain(rest.into_iter().cycle());
+    let required = fixed.iter().chain(rest.into_iter().cycle());
     arguments.iter().zip(required).try_for_each(|(argument, data_type)| {
         let found = argument.data_type();
         // Rows of a composite type are held as any record is.

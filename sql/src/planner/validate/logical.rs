@@ -1,6 +1,7 @@
 //! Validation of logical plans.
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 
 use types::DataType;
 use types::expr::Expr;
@@ -128,16 +129,16 @@ impl PlanCheck {
         columns: &[DataType],
         check: impl FnOnce(Row<'_>) -> Validation<T>,
     ) -> Validation<T> {
-        let parameter = |index, data_type| self.parameter(index, data_type);
+        let parameter = |index, data_type: &DataType| self.parameter(index, data_type);
         check(Row { columns, parameter: &parameter })
     }
 
-    fn parameter(&self, index: usize, data_type: DataType) -> Validation<()> {
+    fn parameter(&self, index: usize, data_type: &DataType) -> Validation<()> {
         let count = self.parameter_count;
         require(index < count, || format!("parameter {index} of {count}"))?;
         let in_scope = self.scope.parameters.iter().rev().find(|(bound, _)| *bound == index);
         match in_scope {
-            Some((_, bound)) => require(*bound == data_type, || {
+            Some((_, bound)) => require(*bound == *data_type, || {
                 format!("parameter {index} is {bound:?} and used as {data_type:?}")
             }),
             None => require(!self.bound.contains(&index), || {
@@ -164,7 +165,7 @@ impl PlanCheck {
         counts.try_for_each(|count| {
             self.over(&[], |row| row.check(count))?;
             let found = count.data_type();
-            require(found == DataType::Int8, || format!("a LIMIT or OFFSET is {found:?}"))
+            require(*found == DataType::Int8, || format!("a LIMIT or OFFSET is {found:?}"))
         })
     }
 
@@ -218,7 +219,7 @@ impl PlanCheck {
         let input = self.plan(&apply.input)?;
         let mut parameters = Vec::with_capacity(apply.bindings.len());
         for &(parameter, column) in &apply.bindings {
-            let data_type = input.get(column).copied();
+            let data_type = input.get(column).cloned();
             let data_type = data_type.ok_or_else(|| format!("binding of column {column}"))?;
             parameters.push((parameter, data_type));
         }
@@ -230,9 +231,9 @@ impl PlanCheck {
                 require(!subquery.is_empty(), || "a scalar subquery without a column".to_owned())?;
             }
             ApplyKind::Array { data_type } => {
-                let of = subquery.first().copied();
+                let of = subquery.first();
                 require(
-                    of.is_some() && (data_type.element() == of || Some(*data_type) == of),
+                    of.is_some() && (data_type.element() == of || Some(data_type) == of),
                     || format!("{data_type:?} of a subquery of {of:?}"),
                 )?;
             }
@@ -260,7 +261,7 @@ impl PlanCheck {
         require(keys.len() <= types.len(), || format!("{} keys of groups", keys.len()))?;
         let both = [input, &types].concat();
         self.over(&both, |row| row.check(&groups.value))?;
-        same("the value of groups", &[groups.value.data_type()], added)
+        same("the value of groups", from_ref(groups.value.data_type()), added)
     }
 
     fn grouping_sets(&mut self, grouping: &GroupingSets) -> Validation<Vec<DataType>> {
@@ -284,20 +285,23 @@ impl PlanCheck {
             let keys = table.table.key_columns().count();
             require(table.key.len() == keys, || format!("{} key columns", table.key.len()))?;
             for (&column, of_table) in table.key.iter().zip(table.table.key_columns()) {
-                let required = table.table.layout.columns[of_table].data_type;
-                same("a key column", &[types[column]], &[required])?;
+                let required = &table.table.layout.columns[of_table].data_type;
+                same("a key column", from_ref(&types[column]), from_ref(required))?;
             }
             for &(parameter, column) in &table.newest {
                 let data_type = match column {
                     TIMESTAMP_COLUMN => Some(DataType::Timestamptz),
-                    column => table.table.layout.columns.get(column).map(|one| one.data_type),
+                    column => {
+                        table.table.layout.columns.get(column).map(|one| one.data_type.clone())
+                    }
                 };
                 let data_type = data_type.ok_or_else(|| format!("newest column {column}"))?;
                 parameters.push((parameter, data_type));
             }
         }
-        parameters
-            .extend(lock.locked_tables.copies.iter().map(|&(at, column)| (at, types[column])));
+        parameters.extend(
+            lock.locked_tables.copies.iter().map(|&(at, column)| (at, types[column].clone())),
+        );
         let again = self.bound(&lock.re_evaluation, parameters)?;
         same("the re-evaluated row", &again, &types)?;
         Ok(types)
@@ -330,10 +334,11 @@ impl PlanCheck {
         for function in &window.functions {
             if let WindowKind::Aggregate(aggregate) = &function.kind {
                 aggregate.filter.iter().try_for_each(boolean)?;
-                same("a window function", &[function.data_type], &[aggregate.data_type])?;
+                let types = (from_ref(&function.data_type), from_ref(&aggregate.data_type));
+                same("a window function", types.0, types.1)?;
             }
         }
-        types.extend(window.functions.iter().map(|function| function.data_type));
+        types.extend(window.functions.iter().map(|function| function.data_type.clone()));
         Ok(types)
     }
 
@@ -346,7 +351,8 @@ impl PlanCheck {
     }
 
     fn cte_scan(&self, scan: &CteScan) -> Validation<Vec<DataType>> {
-        let own: Vec<DataType> = scan.columns.iter().map(|column| column.sql_type.base).collect();
+        let own: Vec<DataType> =
+            scan.columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let id = (scan.id, scan.is_work_table);
         match self.scope.queries.iter().rev().find(|(query, _)| *query == id) {
             Some((_, types)) => same(&format!("a scan of {}", scan.name), &own, types)?,

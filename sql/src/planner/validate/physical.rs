@@ -91,7 +91,7 @@ fn read_types(layout: &RowLayout, read: &[usize]) -> Validation<Vec<DataType>> {
     let data_type = |&column: &usize| match column {
         TIMESTAMP_COLUMN => Ok(DataType::Timestamptz),
         column => {
-            let found = layout.columns.get(column).map(|one| one.data_type);
+            let found = layout.columns.get(column).map(|one| one.data_type.clone());
             found.ok_or_else(|| format!("column {column} of {}", layout.columns.len()))
         }
     };
@@ -101,7 +101,7 @@ fn read_types(layout: &RowLayout, read: &[usize]) -> Validation<Vec<DataType>> {
 /// Returns the types of some columns.
 fn picked(types: &[DataType], output: &[usize]) -> Validation<Vec<DataType>> {
     let pick = |&at: &usize| {
-        let found = types.get(at).copied();
+        let found = types.get(at).cloned();
         found.ok_or_else(|| format!("output of column {at} of {}", types.len()))
     };
     output.iter().map(pick).collect()
@@ -210,7 +210,7 @@ fn project_set(node: &ProjectSetNode) -> Validation<Vec<DataType>> {
     let outside = node.unread.iter().find(|&&column| column >= types.len());
     require(outside.is_none(), || format!("unread column {outside:?} of {}", types.len()))?;
     let columns = node.functions.iter().flat_map(|function| &function.columns);
-    types.extend(columns.map(|column| column.sql_type.base));
+    types.extend(columns.map(|column| column.sql_type.base.clone()));
     types.extend(node.ordinality.then_some(DataType::Int8));
     Ok(types)
 }
@@ -238,7 +238,7 @@ fn check_join_keys(
 ) -> Validation<()> {
     let left = row(left_types).check_all(left)?;
     let right = row(right_types).check_all(right)?;
-    let fit = left.len() == right.len() && left.iter().zip(&right).all(|(&a, &b)| alike(a, b));
+    let fit = left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| alike(a, b));
     require(fit, || format!("join keys of types {left:?} and {right:?}"))
 }
 
@@ -311,12 +311,12 @@ fn apply(node: &ApplyNode) -> Validation<Vec<DataType>> {
 fn grouping_sets(node: &GroupingSetsNode) -> Validation<Vec<DataType>> {
     let input = check(&node.input)?;
     require(!node.sets.is_empty(), || "no grouping set".to_owned())?;
-    let keys: Vec<DataType> = node.group_by.iter().map(Expr::data_type).collect();
+    let keys: Vec<DataType> = node.group_by.iter().map(Expr::data_type).cloned().collect();
     let mut types = Vec::new();
     for set in &node.sets {
         let missing = set.keys.iter().find(|&&key| key >= keys.len());
         require(missing.is_none(), || format!("grouping key {missing:?} of {}", keys.len()))?;
-        types = set.aggregates.iter().map(|one| one.data_type).collect();
+        types = set.aggregates.iter().map(|one| one.data_type.clone()).collect();
         if node.in_regions {
             // The regions evaluate the expressions, and the session only merges their groups.
             same("groups of the regions", &input, &[&keys[..], &types].concat())?;
@@ -363,8 +363,8 @@ fn window_agg(node: &WindowAggNode) -> Validation<Vec<DataType>> {
     let keys: Vec<SortKey> = sort_keys(&node.partition_by, &node.order_by);
     row(&node.input_types).check_keys(&keys)?;
     require_order(&node.input, &Order::Keys(keys), "window functions")?;
-    let added = node.functions.iter().map(|function| function.data_type);
-    Ok(node.input_types.iter().copied().chain(added).collect())
+    let added = node.functions.iter().map(|function| function.data_type.clone());
+    Ok(node.input_types.iter().cloned().chain(added).collect())
 }
 
 fn append(inputs: &[Node]) -> Validation<Vec<DataType>> {

@@ -23,15 +23,16 @@ impl BodyExecution<'_> {
         value: &SqlFragment,
     ) -> Result<()> {
         let shape = &self.shapes[target.variable];
-        let (is_row, is_record, sql_type) = (shape.is_row(), shape.is_record(), shape.sql_type);
+        let (is_row, is_record) = (shape.is_row(), shape.is_record());
         match target.path.as_slice() {
             [] if is_row => {
                 let (value, from) = self.value(value, BodyTarget::Any)?;
-                self.assign(target, value, from)
+                self.assign(target, value, &from)
             }
             [] => {
-                let value =
-                    self.value_in_place(value, BodyTarget::Type(sql_type), target.variable)?;
+                let to = shape.sql_type.clone();
+                let to = BodyTarget::Type(&to);
+                let value = self.value_in_place(value, to, target.variable)?;
                 self.store(target.variable, value)
             }
             path => {
@@ -64,7 +65,7 @@ impl BodyExecution<'_> {
         let at = fields.iter().position(|(field, _)| **field == *name);
         let at = at.ok_or_else(|| self.no_field(variable, name))?;
         let (of, mut values) = match &self.values[variable] {
-            Datum::Nested(Nested::Record(record)) => (record.of, record.values.clone()),
+            Datum::Nested(Nested::Record(record)) => (record.of.clone(), record.values.clone()),
             _ => (self.composite_of(variable), Vec::new()),
         };
         values.resize(fields.len(), Datum::Null);
@@ -78,9 +79,9 @@ impl BodyExecution<'_> {
         err!(UNDEFINED_COLUMN: "record \"{record}\" has no field \"{name}\"")
     }
 
-    fn composite_of(&self, variable: usize) -> Option<&'static CompositeType> {
-        match self.shapes[variable].sql_type.base {
-            DataType::Composite(of) => Some(of),
+    fn composite_of(&self, variable: usize) -> Option<Arc<CompositeType>> {
+        match &self.shapes[variable].sql_type.base {
+            DataType::Composite(of) => Some(Arc::clone(of)),
             _ => None,
         }
     }
@@ -98,7 +99,7 @@ impl BodyExecution<'_> {
         &mut self,
         target: &AssignmentTarget,
         value: Datum,
-        from: SqlType,
+        from: &SqlType,
     ) -> Result<()> {
         let variable = target.variable;
         if let [TargetStep::Field(name)] = target.path.as_slice() {
@@ -110,8 +111,8 @@ impl BodyExecution<'_> {
         }
         let shape = &self.shapes[variable];
         if !shape.is_row() {
-            let to = shape.sql_type;
-            let value = self.convert(value, from, to)?;
+            let to = shape.sql_type.clone();
+            let value = self.convert(value, from, &to)?;
             return self.store(variable, value);
         }
         match value {
@@ -134,7 +135,7 @@ impl BodyExecution<'_> {
         variable: usize,
         name: &str,
         value: Datum,
-        from: SqlType,
+        from: &SqlType,
     ) -> Result<()> {
         let Some(fields) = self.fields_of(variable) else {
             let record = &self.shapes[variable].name;
@@ -144,10 +145,10 @@ impl BodyExecution<'_> {
         let at = fields.iter().position(|(field, _)| **field == *name);
         let at = at.ok_or_else(|| self.no_field(variable, name))?;
         let to = match self.composite_of(variable) {
-            Some(of) => of.attributes()[at].sql_type,
-            None => fields[at].1.into(),
+            Some(of) => of.attributes()[at].sql_type.clone(),
+            None => SqlType::from(&fields[at].1),
         };
-        let value = self.convert(value, from, to)?;
+        let value = self.convert(value, from, &to)?;
         self.store_field(variable, name, value)
     }
 
@@ -156,19 +157,19 @@ impl BodyExecution<'_> {
             self.set_fields(variable, Some(Arc::clone(&record.fields)));
             return self.store(variable, Datum::Nested(Nested::Record(Arc::clone(record))));
         };
-        if record.of.is_some_and(|from| std::ptr::eq(from, of)) {
+        if record.of.as_ref().is_some_and(|from| Arc::ptr_eq(from, &of)) {
             return self.store(variable, Datum::Nested(Nested::Record(Arc::clone(record))));
         }
-        let types = record.fields.iter().map(|(_, base)| SqlType::from(*base));
+        let types = record.fields.iter().map(|(_, base)| SqlType::from(base));
         let types: Vec<SqlType> = types.collect();
-        self.move_row(variable, of, &types, record.values.clone())
+        self.move_row(variable, &of, &types, record.values.clone())
     }
 
     /// Assigns values to the fields of a composite variable, by position.
     fn move_row(
         &mut self,
         variable: usize,
-        of: &'static CompositeType,
+        of: &Arc<CompositeType>,
         types: &[SqlType],
         row_values: Vec<Datum>,
     ) -> Result<()> {
@@ -176,12 +177,12 @@ impl BodyExecution<'_> {
         let mut values = Vec::with_capacity(of.attributes().len());
         for attribute in of.attributes() {
             let value = match given.next() {
-                Some((value, from)) => self.convert(value, *from, attribute.sql_type)?,
+                Some((value, from)) => self.convert(value, from, &attribute.sql_type)?,
                 None => Datum::Null,
             };
             values.push(value);
         }
-        self.store(variable, row(Some(of), Arc::clone(of.fields()), values))
+        self.store(variable, row(Some(Arc::clone(of)), Arc::clone(of.fields()), values))
     }
 
     /// Records the present fields of a record variable.
@@ -199,9 +200,9 @@ impl BodyExecution<'_> {
     }
 
     /// Sets the type of a variable: the operand of CASE has that of its value.
-    pub(super) fn set_type(&mut self, variable: usize, sql_type: SqlType) {
-        if self.shapes[variable].sql_type != sql_type {
-            Arc::make_mut(&mut self.shapes)[variable].sql_type = sql_type;
+    pub(super) fn set_type(&mut self, variable: usize, sql_type: &SqlType) {
+        if self.shapes[variable].sql_type != *sql_type {
+            Arc::make_mut(&mut self.shapes)[variable].sql_type = sql_type.clone();
         }
     }
 
@@ -221,8 +222,8 @@ impl BodyExecution<'_> {
         let mut values = values.unwrap_or_default().into_iter();
         let mut columns = columns.iter();
         for target in &into.targets {
-            let of = columns.next().map_or(DataType::Text.into(), |column| column.sql_type);
-            self.assign(target, values.next().unwrap_or(Datum::Null), of)?;
+            let of = columns.next().map_or(DataType::Text.into(), |column| column.sql_type.clone());
+            self.assign(target, values.next().unwrap_or(Datum::Null), &of)?;
         }
         Ok(())
     }
@@ -235,8 +236,8 @@ impl BodyExecution<'_> {
     ) -> Result<()> {
         if let Some(of) = self.composite_of(variable) {
             let Some(values) = values else { return self.store(variable, Datum::Null) };
-            let types: Vec<SqlType> = columns.iter().map(|one| one.sql_type).collect();
-            return self.move_row(variable, of, &types, values);
+            let types: Vec<SqlType> = columns.iter().map(|one| one.sql_type.clone()).collect();
+            return self.move_row(variable, &of, &types, values);
         }
         let is_same = |fields: &Fields| {
             let mut pairs = fields.iter().zip(columns);
@@ -247,8 +248,9 @@ impl BodyExecution<'_> {
         };
         let known = self.shapes[variable].fields.clone().filter(|fields| is_same(fields));
         let fields = known.unwrap_or_else(|| {
-            let field =
-                |column: &OutputColumn| (Arc::from(column.name.as_str()), column.sql_type.base);
+            let field = |column: &OutputColumn| {
+                (Arc::from(column.name.as_str()), column.sql_type.base.clone())
+            };
             columns.iter().map(field).collect()
         });
         self.set_fields(variable, Some(Arc::clone(&fields)));
@@ -257,10 +259,11 @@ impl BodyExecution<'_> {
     }
 
     /// Converts a value by an assignment cast.
-    pub(super) fn convert(&mut self, value: Datum, from: SqlType, to: SqlType) -> Result<Datum> {
+    pub(super) fn convert(&mut self, value: Datum, from: &SqlType, to: &SqlType) -> Result<Datum> {
         // A literal in a row has type text.
+        let text = DataType::Text.into();
         let from = match from.base {
-            DataType::Unknown if !value.is_null() => DataType::Text.into(),
+            DataType::Unknown if !value.is_null() => &text,
             _ => from,
         };
         if from == to || (from.base == to.base && to.modifier == -1 && to.domain.is_none()) {
@@ -270,7 +273,7 @@ impl BodyExecution<'_> {
             return Ok(value);
         }
         let compiled = Arc::clone(&self.compiled);
-        let known = compiled.conversions.lock().get(&(from, to)).cloned();
+        let known = compiled.conversions.lock().get(&(from.clone(), to.clone())).cloned();
         let conversion = match known {
             Some(known) => known,
             None => {
@@ -278,7 +281,7 @@ impl BodyExecution<'_> {
                     bind_conversion(from, to, planning.binding_environment())
                 })?;
                 let bound = bound.map(Arc::new);
-                compiled.conversions.lock().insert((from, to), bound.clone());
+                compiled.conversions.lock().insert((from.clone(), to.clone()), bound.clone());
                 bound
             }
         };
@@ -292,11 +295,11 @@ impl BodyExecution<'_> {
     }
 
     /// Returns the text form of a value.
-    pub(super) fn written(&mut self, value: &Datum, of: SqlType) -> Result<String> {
+    pub(super) fn written(&mut self, value: &Datum, of: &SqlType) -> Result<String> {
         let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
         let _ = open;
         let mut text = Vec::new();
-        types::text::write(value, of.base, &self.expression_context()?.eval.style, &mut text)?;
+        types::text::write(value, &of.base, &self.expression_context()?.eval.style, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
@@ -307,11 +310,11 @@ fn with_known_types(fields: Fields) -> Fields {
     if !fields.iter().any(|(_, of)| is_unknown(of)) {
         return fields;
     }
-    let known = |of: DataType| if is_unknown(&of) { DataType::Text } else { of };
-    fields.iter().map(|(name, of)| (Arc::clone(name), known(*of))).collect()
+    let known = |of: &DataType| if is_unknown(of) { DataType::Text } else { of.clone() };
+    fields.iter().map(|(name, of)| (Arc::clone(name), known(of))).collect()
 }
 
 /// Returns a composite value.
-pub(super) fn row(of: Option<&'static CompositeType>, fields: Fields, values: Vec<Datum>) -> Datum {
+pub(super) fn row(of: Option<Arc<CompositeType>>, fields: Fields, values: Vec<Datum>) -> Datum {
     Datum::Nested(Nested::Record(Arc::new(Record { of, fields, values })))
 }

@@ -113,10 +113,10 @@ fn shapes_of(
         };
         let sql_type = match &variable.of {
             VariableType::Parameter(at) => {
-                parameters.get(*at).copied().unwrap_or(DataType::Text.into())
+                parameters.get(*at).cloned().unwrap_or(DataType::Text.into())
             }
             VariableType::Named(name, _) => catalog.type_named(name, path).map_err(unplaced)?,
-            VariableType::OfVariable(other) => shapes[*other].sql_type,
+            VariableType::OfVariable(other) => shapes[*other].sql_type.clone(),
             VariableType::Record => DataType::Record.into(),
             VariableType::Cursor | VariableType::Operand => DataType::Text.into(),
             VariableType::RowOf(parts) => row_type(parts, catalog, path).map_err(near)?,
@@ -128,13 +128,13 @@ fn shapes_of(
                 }
             }
         };
-        check_variable(&variable.name, sql_type)?;
+        check_variable(&variable.name, &sql_type)?;
         shapes.push(VariableSignature { name: variable.name.clone(), sql_type, fields: None });
     }
     Ok(shapes)
 }
 
-fn check_variable(name: &str, sql_type: SqlType) -> Result<()> {
+fn check_variable(name: &str, sql_type: &SqlType) -> Result<()> {
     if !matches!(sql_type.base, DataType::CString | DataType::Void | DataType::Unknown) {
         return Ok(());
     }

@@ -130,8 +130,9 @@ impl BodyExecution<'_> {
         }
         match &declared.default {
             None if self.shapes[variable].sql_type.domain.is_some() => {
-                let to = self.shapes[variable].sql_type;
-                let checked = self.convert(Datum::Null, types::DataType::Unknown.into(), to);
+                let to = self.shapes[variable].sql_type.clone();
+                let from = types::DataType::Unknown.into();
+                let checked = self.convert(Datum::Null, &from, &to);
                 checked.map(|value| self.values[variable] = value)
             }
             None => {
@@ -188,7 +189,7 @@ impl BodyExecution<'_> {
     ) -> Result<ControlFlow> {
         if let Some((variable, value)) = operand {
             let (value, sql_type) = self.value(value, crate::binder::BodyTarget::Any)?;
-            self.set_type(*variable, sql_type);
+            self.set_type(*variable, &sql_type);
             self.values[*variable] = value;
         }
         let at = self.at;

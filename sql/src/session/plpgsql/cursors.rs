@@ -33,7 +33,7 @@ impl BodyExecution<'_> {
                     bail!(INVALID_CURSOR_DEFINITION: "cannot open multi-query plan as cursor");
                 };
                 let cursor = cursor_of(&name, &parsed, open.scroll)?;
-                let types: Vec<_> = parameters.iter().map(|(_, of)| Some(*of)).collect();
+                let types: Vec<_> = parameters.iter().map(|(_, of)| Some(of.clone())).collect();
                 let planned = loop {
                     self.renew();
                     let planned = self
@@ -151,7 +151,7 @@ impl BodyExecution<'_> {
     fn direction(&mut self, direction: &ScrollDirection) -> Result<FetchDirection> {
         let (of, count) = match direction {
             ScrollDirection::Fixed(direction) => return Ok(*direction),
-            ScrollDirection::Counted(of, count) => (of, self.value_as(count, DataType::Int8)?),
+            ScrollDirection::Counted(of, count) => (of, self.value_as(count, &DataType::Int8)?),
         };
         let Some(count) = count.as_i64() else {
             bail!(NULL_VALUE_NOT_ALLOWED: "relative or absolute cursor position is null");

@@ -102,8 +102,9 @@ impl FragmentPlan {
     }
 
     /// Returns whether the plan is valid for a target type and the present variables.
-    fn is_for(&self, run: &BodyExecution<'_>, target: Option<SqlType>) -> bool {
-        self.target == target && self.records.iter().all(|(at, shape)| run.shapes[*at] == *shape)
+    fn is_for(&self, run: &BodyExecution<'_>, target: Option<&SqlType>) -> bool {
+        self.target.as_ref() == target
+            && self.records.iter().all(|(at, shape)| run.shapes[*at] == *shape)
     }
 }
 
@@ -142,7 +143,7 @@ impl BodyExecution<'_> {
             return Ok(Arc::clone(site));
         }
         let (site, bytes) = memory::measure(|| {
-            let site = Arc::new(self.new_site(fragment, target, wanted)?);
+            let site = Arc::new(self.new_site(fragment, target, wanted.cloned())?);
             *slot.lock() = Some(Arc::clone(&site));
             Ok(site)
         });
@@ -270,12 +271,12 @@ impl BodyExecution<'_> {
                 if *calls {
                     self.renew();
                 }
-                Ok((value, *sql_type))
+                Ok((value, sql_type.clone()))
             }
             FragmentPlanKind::Statement(_, sql_type) => {
                 let value = self.queried(fragment, target);
                 let value = value.map_err(|error| self.of_fragment(error, fragment))?;
-                Ok((value, *sql_type))
+                Ok((value, sql_type.clone()))
             }
         }
     }
@@ -326,13 +327,13 @@ impl BodyExecution<'_> {
     }
 
     /// Returns the value of an expression, converted to a type.
-    pub(super) fn value_as(&mut self, fragment: &SqlFragment, to: DataType) -> Result<Datum> {
-        Ok(self.value(fragment, BodyTarget::Type(to.into()))?.0)
+    pub(super) fn value_as(&mut self, fragment: &SqlFragment, to: &DataType) -> Result<Datum> {
+        Ok(self.value(fragment, BodyTarget::Type(&to.into()))?.0)
     }
 
     /// Returns whether a condition is true.
     pub(super) fn is_true(&mut self, fragment: &SqlFragment) -> Result<bool> {
-        Ok(self.value_as(fragment, DataType::Bool)? == Datum::Bool(true))
+        Ok(self.value_as(fragment, &DataType::Bool)? == Datum::Bool(true))
     }
 
     /// Drops the evaluation context if a query or data change has invalidated it.
@@ -365,7 +366,7 @@ impl BodyExecution<'_> {
             let site = self.site(fragment, target)?;
             let FragmentPlanKind::Statement(statement, _) = &site.plan else {
                 let (value, sql_type) = self.value(fragment, target)?;
-                return Ok(self.one_row(value, sql_type));
+                return Ok(self.one_row(value, &sql_type));
             };
             if !self.session.begin_embedded(&statement.planned)? {
                 continue;
@@ -403,7 +404,8 @@ impl BodyExecution<'_> {
             return Ok(None);
         };
         let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
-        let types: Vec<DataType> = columns.iter().map(|column| column.sql_type.base).collect();
+        let types: Vec<DataType> =
+            columns.iter().map(|column| column.sql_type.base.clone()).collect();
         let batch = Batch::from_rows(&types, &rows);
         let stop = Arc::clone(&self.session.stop);
         let rows = ResultRows::ready(columns, [batch], CommandTag::Returned("CALL"), stop);
@@ -420,8 +422,9 @@ impl BodyExecution<'_> {
         }
     }
 
-    fn one_row(&self, value: Datum, sql_type: SqlType) -> StatementOutcome {
-        let column = OutputColumn { name: "?column?".to_owned(), sql_type, origin: None };
+    fn one_row(&self, value: Datum, sql_type: &SqlType) -> StatementOutcome {
+        let column =
+            OutputColumn { name: "?column?".to_owned(), sql_type: sql_type.clone(), origin: None };
         let stop = Arc::clone(&self.session.stop);
         let rows = ResultRows::point(Arc::from([column]), Some(vec![value]), stop);
         StatementOutcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }

@@ -162,7 +162,7 @@ fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
     let mut taken = function.parameters.iter().zip(&routine.parameters);
     let mut given = columns_of(function, routine).into_iter();
     let of = |declared: &SqlType, base: &DataType| {
-        if declared.base == *base { *declared } else { SqlType::from(*base) }
+        if declared.base == *base { declared.clone() } else { SqlType::from(base) }
     };
     let declared = function.record.declared();
     let types = declared.iter().map(|one| match one.mode {
@@ -181,15 +181,17 @@ fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
 /// Returns the result columns of a function in a call.
 fn columns_of(function: &Function, routine: &Routine) -> Vec<(String, SqlType)> {
     let declared = |at: usize, base: DataType| {
-        let declared = function.columns.get(at).map(|(_, of)| *of);
+        let declared = function.columns.get(at).map(|(_, of)| of.clone());
         declared.filter(|of| of.base == base).unwrap_or_else(|| base.into())
     };
     match &routine.fields {
         Some(fields) => {
             let fields = fields.iter().enumerate();
-            fields.map(|(at, (name, base))| (name.to_string(), declared(at, *base))).collect()
+            fields
+                .map(|(at, (name, base))| (name.to_string(), declared(at, base.clone())))
+                .collect()
         }
-        None => vec![(String::new(), declared(0, routine.result))],
+        None => vec![(String::new(), declared(0, routine.result.clone()))],
     }
 }
 
@@ -202,7 +204,7 @@ fn result_of(function: &Function, routine: &Routine) -> ResultShape {
         outs.filter(|(_, one)| !matches!(one.mode, DeclaredMode::In | DeclaredMode::Variadic));
     let outs: Vec<usize> = outs.map(|(at, _)| at).collect();
     let value = match (&routine.fields, columns.as_slice()) {
-        (None, [(_, of)]) => Some(*of),
+        (None, [(_, of)]) => Some(of.clone()),
         _ => None,
     };
     ResultShape { value, columns, outs }
@@ -219,7 +221,9 @@ impl BodyExecution<'_> {
         if !result.outs.is_empty() {
             return Ok(vec![self.out_row()?]);
         }
-        if result.value.is_none_or(|of| of.base == DataType::Void) && result.columns.len() <= 1 {
+        if result.value.as_ref().is_none_or(|of| of.base == DataType::Void)
+            && result.columns.len() <= 1
+        {
             // Value of type void.
             return Ok(vec![vec![Datum::text("")]]);
         }
@@ -227,7 +231,7 @@ impl BodyExecution<'_> {
             Some((value, of)) => {
                 let what = "while casting return value to function's return type";
                 self.at = super::BodyPosition { line: 0, what, is_during: true };
-                Ok(vec![self.row_of_value(value, of)?])
+                Ok(vec![self.row_of_value(value, &of)?])
             }
             None => {
                 let message = "control reached end of function without RETURN";

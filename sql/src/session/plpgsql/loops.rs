@@ -76,7 +76,7 @@ impl BodyExecution<'_> {
         step: Option<&SqlFragment>,
     ) -> Result<[i32; 3]> {
         let mut bound = |fragment: &SqlFragment, what: &str| match self
-            .value_as(fragment, DataType::Int4)?
+            .value_as(fragment, &DataType::Int4)?
             .as_i64()
         {
             Some(value) => Ok(value as i32),
@@ -198,20 +198,21 @@ impl BodyExecution<'_> {
             array.dimensions.get(array.dimensions.len() - slice.min(array.dimensions.len())..);
         let inner = inner.unwrap_or_default().to_vec();
         let length = inner.iter().map(|one| one.length).product::<usize>().max(1);
+        let of_value = if slice == 0 { SqlType::from(element) } else { sql_type.clone() };
         let (mut found, mut end) = (false, ControlFlow::Next);
         for elements in array.elements.chunks(length) {
             found = true;
-            let (value, of_value) = match slice {
-                0 => (elements[0].clone(), SqlType::from(element)),
+            let value = match slice {
+                0 => elements[0].clone(),
                 _ => {
                     let part = types::datum::Array {
                         dimensions: inner.clone(),
                         elements: elements.to_vec(),
                     };
-                    (Datum::Nested(Nested::Array(std::sync::Arc::new(part))), sql_type)
+                    Datum::Nested(Nested::Array(std::sync::Arc::new(part)))
                 }
             };
-            self.assign_element(targets, value, of_value)?;
+            self.assign_element(targets, value, &of_value)?;
             if let IterationOutcome::End(flow) = self.round(of)? {
                 end = flow;
                 break;
@@ -222,7 +223,7 @@ impl BodyExecution<'_> {
     }
 
     /// Assigns an array element; a composite one may be assigned to several targets.
-    fn assign_element(&mut self, into: &IntoClause, value: Datum, of: SqlType) -> Result<()> {
+    fn assign_element(&mut self, into: &IntoClause, value: Datum, of: &SqlType) -> Result<()> {
         if let [target] = into.targets.as_slice() {
             return self.assign(target, value, of);
         }
@@ -230,9 +231,9 @@ impl BodyExecution<'_> {
             bail!(DATATYPE_MISMATCH: "cannot assign non-composite value to a row variable");
         };
         for (at, target) in into.targets.iter().enumerate() {
-            let of = record.fields.get(at).map_or(DataType::Text, |(_, base)| *base);
+            let of = record.fields.get(at).map_or(DataType::Text, |(_, base)| base.clone());
             let value = record.values.get(at).cloned().unwrap_or(Datum::Null);
-            self.assign(target, value, of.into())?;
+            self.assign(target, value, &of.into())?;
         }
         Ok(())
     }

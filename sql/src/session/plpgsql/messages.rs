@@ -75,7 +75,7 @@ impl BodyExecution<'_> {
             let _ = option;
             bail!(NULL_VALUE_NOT_ALLOWED: "RAISE statement option cannot be null");
         }
-        self.written(&value, sql_type)
+        self.written(&value, &sql_type)
     }
 
     /// Formats a RAISE message: each percent sign is replaced by an argument.
@@ -98,7 +98,7 @@ impl BodyExecution<'_> {
             let (value, sql_type) = self.value(argument, BodyTarget::Any)?;
             match value.is_null() {
                 true => text.push_str("<NULL>"),
-                false => text.push_str(&self.written(&value, sql_type)?),
+                false => text.push_str(&self.written(&value, &sql_type)?),
             }
         }
         Ok(text)
@@ -114,7 +114,7 @@ impl BodyExecution<'_> {
             return Ok(());
         }
         let text = match message {
-            Some(message) => match self.value_as(message, DataType::Text)? {
+            Some(message) => match self.value_as(message, &DataType::Text)? {
                 Datum::Text(text) => text.to_string(),
                 _ => "assertion failed".to_owned(),
             },
@@ -136,7 +136,7 @@ impl BodyExecution<'_> {
         for (target, item) in items {
             if *item == Diagnostic::RowCount {
                 let count = Datum::Int8(i64::try_from(self.row_count).unwrap_or(i64::MAX));
-                self.assign(target, count, DataType::Int8.into())?;
+                self.assign(target, count, &DataType::Int8.into())?;
                 continue;
             }
             let domain = error.data_type.as_deref();
@@ -157,7 +157,7 @@ impl BodyExecution<'_> {
                 }
             };
             let text = Datum::text(text.unwrap_or_default());
-            self.assign(target, text, DataType::Text.into())?;
+            self.assign(target, text, &DataType::Text.into())?;
         }
         Ok(())
     }

@@ -20,25 +20,24 @@ pub(super) struct ResultShape {
     pub(super) outs: Vec<usize>,
 }
 
-impl BodyExecution<'_> {
+impl ResultShape {
     /// Returns the target type of RETURN.
-    pub(super) fn return_target(&self) -> BodyTarget<'static> {
-        match self.compiled.result.value {
-            Some(of) => BodyTarget::Type(of),
-            None => BodyTarget::Any,
-        }
+    pub(super) fn target(&self) -> BodyTarget<'_> {
+        self.value.as_ref().map_or(BodyTarget::Any, BodyTarget::Type)
     }
+}
 
+impl BodyExecution<'_> {
     /// Returns the row of the OUT parameters.
     pub(super) fn out_row(&self) -> Result<Vec<Datum>> {
         Ok(self.compiled.result.outs.iter().map(|at| self.values[*at].clone()).collect())
     }
 
     /// Converts a RETURN value to a result row.
-    pub(super) fn row_of_value(&mut self, value: Datum, of: SqlType) -> Result<Vec<Datum>> {
+    pub(super) fn row_of_value(&mut self, value: Datum, of: &SqlType) -> Result<Vec<Datum>> {
         let compiled = std::sync::Arc::clone(&self.compiled);
         let result = &compiled.result;
-        if let Some(to) = result.value {
+        if let Some(to) = &result.value {
             return Ok(vec![self.as_result(value, of, to)?]);
         }
         let Some((types, values)) = fields_of(&value) else {
@@ -52,8 +51,8 @@ impl BodyExecution<'_> {
     }
 
     /// Converts a value to the result type of the body.
-    pub(super) fn as_result(&mut self, value: Datum, of: SqlType, to: SqlType) -> Result<Datum> {
-        let DataType::Composite(composite) = to.base else {
+    pub(super) fn as_result(&mut self, value: Datum, of: &SqlType, to: &SqlType) -> Result<Datum> {
+        let DataType::Composite(composite) = &to.base else {
             return match to.base {
                 DataType::Record if !value.is_null() && fields_of(&value).is_none() => Err(
                     err!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type"),
@@ -92,24 +91,26 @@ impl BodyExecution<'_> {
         }
         let mut fields = Vec::with_capacity(values.len());
         for ((value, from), to) in values.into_iter().zip(types).zip(attributes) {
-            fields.push(self.convert(value, from, to.sql_type)?);
+            fields.push(self.convert(value, &from, &to.sql_type)?);
         }
-        Ok(row(Some(composite), std::sync::Arc::clone(composite.fields()), fields))
+        Ok(row(Some(composite.clone()), std::sync::Arc::clone(composite.fields()), fields))
     }
 
     /// Checks that columns of these types match the result type.
     pub(super) fn check_result_columns(&self, types: &[SqlType]) -> Result<()> {
         let result = &self.compiled.result;
-        let wanted: Vec<SqlType> = match (result.value, result.columns.as_slice()) {
+        let wanted: Vec<SqlType> = match (result.value.clone(), result.columns.as_slice()) {
             (Some(one), _) => match one.base {
-                DataType::Composite(of) => of.attributes().iter().map(|one| one.sql_type).collect(),
+                DataType::Composite(of) => {
+                    of.attributes().iter().map(|one| one.sql_type.clone()).collect()
+                }
                 _ => vec![one],
             },
-            (None, columns) => columns.iter().map(|(_, of)| *of).collect(),
+            (None, columns) => columns.iter().map(|(_, of)| of.clone()).collect(),
         };
         let message = "structure of query does not match function result type";
         let mismatch = |detail: String| Err(err!(DATATYPE_MISMATCH: message; detail detail));
-        if result.value.is_some_and(|of| of.base == DataType::Record) {
+        if result.value.as_ref().is_some_and(|of| of.base == DataType::Record) {
             return Ok(());
         }
         if types.len() != wanted.len() {
@@ -139,29 +140,29 @@ impl BodyExecution<'_> {
     ) -> Result<Vec<Datum>> {
         let result = self.compiled.result.clone();
         let Some(to) = result.value else {
-            let wanted = result.columns.iter().map(|(_, of)| *of);
+            let wanted = result.columns.iter().map(|(_, of)| of.clone());
             let pairs = values.into_iter().zip(types).zip(wanted);
-            return pairs.map(|((value, from), to)| self.convert(value, *from, to)).collect();
+            return pairs.map(|((value, from), to)| self.convert(value, from, &to)).collect();
         };
         match to.base {
             DataType::Composite(of) => {
                 let mut fields = Vec::with_capacity(values.len());
                 for ((value, from), to) in values.into_iter().zip(types).zip(of.attributes()) {
-                    fields.push(self.convert(value, *from, to.sql_type)?);
+                    fields.push(self.convert(value, from, &to.sql_type)?);
                 }
-                Ok(vec![row(Some(of), std::sync::Arc::clone(of.fields()), fields)])
+                Ok(vec![row(Some(of.clone()), std::sync::Arc::clone(of.fields()), fields)])
             }
             DataType::Record => {
                 let field = |(at, of): (usize, &SqlType)| {
-                    (std::sync::Arc::from(format!("f{}", at + 1)), of.base)
+                    (std::sync::Arc::from(format!("f{}", at + 1)), of.base.clone())
                 };
                 let fields = types.iter().enumerate().map(field).collect();
                 Ok(vec![row(None, fields, values)])
             }
             _ => {
                 let value = values.into_iter().next().unwrap_or(Datum::Null);
-                let from = types.first().copied().unwrap_or(to);
-                Ok(vec![self.convert(value, from, to)?])
+                let from = types.first().cloned().unwrap_or(to.clone());
+                Ok(vec![self.convert(value, &from, &to)?])
             }
         }
     }

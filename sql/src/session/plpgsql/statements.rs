@@ -170,7 +170,7 @@ impl BodyExecution<'_> {
         if text.is_null() {
             bail!(NULL_VALUE_NOT_ALLOWED: "query string argument of EXECUTE is null");
         }
-        let text = self.written(&text, sql_type)?;
+        let text = self.written(&text, &sql_type)?;
         let values = dynamic.using.iter().map(|value| self.value(value, BodyTarget::Any));
         let values = values.collect::<Result<Vec<(Datum, SqlType)>>>()?;
         Ok((text, values))
@@ -192,7 +192,8 @@ impl BodyExecution<'_> {
         if !is_planned(statement) {
             return self.utility(&Arc::new(parsed.clone()));
         }
-        let types: Vec<Option<SqlType>> = parameters.iter().map(|(_, of)| Some(*of)).collect();
+        let types: Vec<Option<SqlType>> =
+            parameters.iter().map(|(_, of)| Some(of.clone())).collect();
         loop {
             self.renew();
             let planned =
@@ -287,7 +288,7 @@ impl BodyExecution<'_> {
                 );
                 return Err(own(sqlstate::SYNTAX_ERROR, &message));
             };
-            self.assign(target, value, column.sql_type)?;
+            self.assign(target, value, &column.sql_type)?;
         }
         Ok(())
     }
@@ -324,7 +325,8 @@ impl BodyExecution<'_> {
     /// Stores the value of RETURN.
     pub(super) fn set_returned(&mut self, value: Option<&SqlFragment>) -> Result<()> {
         if let Some(value) = value {
-            let target = self.return_target();
+            let compiled = Arc::clone(&self.compiled);
+            let target = compiled.result.target();
             self.returned = Some(self.value(value, target)?);
         }
         Ok(())
@@ -334,9 +336,10 @@ impl BodyExecution<'_> {
         let row = match value {
             None => self.out_row()?,
             Some(value) => {
-                let target = self.return_target();
+                let compiled = Arc::clone(&self.compiled);
+                let target = compiled.result.target();
                 let (value, of) = self.value(value, target)?;
-                self.row_of_value(value, of)?
+                self.row_of_value(value, &of)?
             }
         };
         self.add_row(row)
@@ -344,7 +347,8 @@ impl BodyExecution<'_> {
 
     pub(super) fn return_query(&mut self, query: &BodyQuery) -> Result<()> {
         let mut outcome = self.open_query(query)?;
-        let types: Vec<SqlType> = outcome.columns().iter().map(|one| one.sql_type).collect();
+        let types: Vec<SqlType> =
+            outcome.columns().iter().map(|one| one.sql_type.clone()).collect();
         self.check_result_columns(&types).map_err(|error| match query {
             BodyQuery::Fixed(fragment) => self.of_fragment(error, fragment),
             BodyQuery::Dynamic(_) => error,
@@ -376,7 +380,7 @@ fn with_rows(outcome: StatementOutcome, statement: &Statement) -> Result<Stateme
 /// Returns the fields of a composite value.
 pub(super) fn fields_of(value: &Datum) -> Option<(Vec<SqlType>, Vec<Datum>)> {
     let Datum::Nested(Nested::Record(record)) = value else { return None };
-    let types = record.fields.iter().map(|(_, base)| SqlType::from(*base)).collect();
+    let types = record.fields.iter().map(|(_, base)| SqlType::from(base)).collect();
     Some((types, record.values.clone()))
 }
 

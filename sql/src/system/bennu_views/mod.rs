@@ -60,14 +60,14 @@ pub static VIEWS: &[SystemView] = &[
 /// Value of a column.
 trait ViewValue {
     /// Returns the value in the type of the column.
-    fn datum(self, data_type: DataType) -> Datum;
+    fn datum(self, data_type: &DataType) -> Datum;
 }
 
 /// Implements [`ViewValue`] for integers; a `timestamptz` is in microseconds since 1970.
 macro_rules! integer_values {
     ($($integer:ty),+) => {$(
         impl ViewValue for $integer {
-            fn datum(self, data_type: DataType) -> Datum {
+            fn datum(self, data_type: &DataType) -> Datum {
                 match data_type {
                     DataType::Int4 => int4(self),
                     DataType::Timestamptz => timestamptz(self.try_into().unwrap_or(i64::MAX)),
@@ -84,7 +84,7 @@ integer_values!(u8, u32, u64, usize, i32, i64);
 macro_rules! plain_values {
     ($($kind:ty: |$value:ident| $datum:expr;)+) => {$(
         impl ViewValue for $kind {
-            fn datum(self, _: DataType) -> Datum {
+            fn datum(self, _: &DataType) -> Datum {
                 let $value = self;
                 $datum
             }
@@ -103,7 +103,7 @@ plain_values! {
 }
 
 impl<V: ViewValue> ViewValue for Option<V> {
-    fn datum(self, data_type: DataType) -> Datum {
+    fn datum(self, data_type: &DataType) -> Datum {
         self.map_or(Datum::Null, |value| value.datum(data_type))
     }
 }
@@ -126,7 +126,7 @@ macro_rules! system_view {
             }),+],
             rows: |source| {
                 let items = $items(source)?.into_iter();
-                Ok(items.map(|$item| vec![$(ViewValue::datum($value, DataType::$data_type)),+]).collect())
+                Ok(items.map(|$item| vec![$(ViewValue::datum($value, &DataType::$data_type)),+]).collect())
             },
         };
     };

@@ -77,7 +77,7 @@ fn key_values(layout: &RowLayout, boundary: &[u8]) -> Option<String> {
     }
     let mut values = Vec::new();
     for key in &layout.key {
-        let data_type = layout.columns[key.column].data_type;
+        let data_type = &layout.columns[key.column].data_type;
         match keycode::decode(rest, data_type, key.descending, key.nulls_first) {
             Ok((value, taken)) => {
                 values.push(literal(&value, data_type));
@@ -90,7 +90,7 @@ fn key_values(layout: &RowLayout, boundary: &[u8]) -> Option<String> {
         }
     }
     if !rest.is_empty() {
-        values.push(literal(&bytes(rest), DataType::Bytea));
+        values.push(literal(&bytes(rest), &DataType::Bytea));
     }
     tuple(&values)
 }

@@ -15,10 +15,10 @@ system_view! {
         rows Int8 = rows, "Rows of the table";
         null_fraction Float8 = column.null_fraction, "Fraction of NULL";
         distinct_values Float8 = column.distinct, "Number of distinct values";
-        most_common_values Text = values(column.common.iter().map(|(value, _)| value), data_type), "Most common values";
+        most_common_values Text = values(column.common.iter().map(|(value, _)| value), &data_type), "Most common values";
         most_common_fractions Text = tuple(&column.common.iter().map(|(_, part)| format!("{part:.6}")).collect::<Vec<_>>()),
             "Fractions of the most common values";
-        histogram_bounds Text = values(column.bounds.iter(), data_type), "Bounds of ranges with equal numbers of rows";
+        histogram_bounds Text = values(column.bounds.iter(), &data_type), "Bounds of ranges with equal numbers of rows";
     }
 }
 
@@ -38,7 +38,7 @@ fn statistics(source: &SystemContext) -> Result<Vec<AnalyzedColumn<'_>>> {
 }
 
 /// Returns values as SQL literals; `None` if there are none.
-fn values<'a>(forms: impl Iterator<Item = &'a Vec<u8>>, data_type: DataType) -> Option<String> {
+fn values<'a>(forms: impl Iterator<Item = &'a Vec<u8>>, data_type: &DataType) -> Option<String> {
     let value = |form: &Vec<u8>| match keycode::decode(form, data_type, false, false) {
         Ok((value, _)) => literal(&value, data_type),
         Err(_) => "?".to_owned(),

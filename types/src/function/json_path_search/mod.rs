@@ -553,7 +553,7 @@ fn number_method(method: Method, value: &Value<'_>) -> Result<Numeric> {
         },
         (Method::Double, None) => {
             let string = value.string().ok_or_else(|| misfit("string or numeric value"))?;
-            let double = text::parse(string, DataType::Float8, &text::TextStyle::default());
+            let double = text::parse(string, &DataType::Float8, &text::TextStyle::default());
             match double {
                 Ok(Datum::Float8(double)) if double.is_finite() => Numeric::try_from_f64(double),
                 _ => {
