@@ -226,6 +226,13 @@ impl Catalog {
         for one in self.sequences() {
             stands_for(&one.schema, &one.name, RelationId::Sequence(one.oid))?;
         }
+        let mut functions: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
+        for FunctionRecord { name, number, .. } in self.functions().map(|one| &one.record) {
+            functions.entry(name.as_str().into()).or_default().push(*number);
+        }
+        if !self.function_names.iter().eq(&functions) {
+            return Err("the names of functions differ from those of the objects".to_owned());
+        }
         let mut constraints = BTreeMap::new();
         for (schema, name) in self.objects.values().flat_map(CatalogObject::constraint_names) {
             *constraints.entry((schema, name)).or_insert(0) += 1;

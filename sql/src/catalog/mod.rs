@@ -84,6 +84,8 @@ pub struct Catalog {
     objects: OrdMap<CatalogEntry, CatalogObject>,
     /// The schemas by name, with the names in them.
     schemas: OrdMap<String, Arc<Schema>>,
+    /// Numbers of user-defined functions by name, in any schema, oldest first.
+    function_names: OrdMap<Arc<str>, Vec<u32>>,
     /// Numbers of tables by their ids in the store.
     stored: OrdMap<TableId, u32>,
     /// The references of all objects, each with the object that has it.
@@ -589,15 +591,24 @@ impl Catalog {
             }
         };
         for schema in schemas {
-            let here = self.functions().filter(|one| {
-                one.record.name == name
-                    && one.record.schema == schema
-                    && !found.iter().any(|known| known.parameters == one.parameters)
-            });
-            let here: Vec<Arc<Function>> = here.cloned().collect();
+            let is_new = |one: &&Arc<Function>| {
+                !found.iter().any(|known| known.parameters == one.parameters)
+            };
+            let here: Vec<_> = self.functions_in(schema, name).filter(is_new).cloned().collect();
             found.extend(here);
         }
         found
+    }
+
+    /// Returns the user-defined functions of a name in a schema, oldest first.
+    pub fn functions_in<'c>(
+        &'c self,
+        schema: &'c str,
+        name: &str,
+    ) -> impl Iterator<Item = &'c Arc<Function>> {
+        let numbers = self.function_names.get(name).into_iter().flatten();
+        let named = numbers.filter_map(|number| self.function(*number));
+        named.filter(move |one| one.record.schema == schema)
     }
 
     // ---- comments, quotas and statistics ----
@@ -710,6 +721,12 @@ impl Catalog {
                 let other = self.stored.insert(table.id, table.oid);
                 debug_assert!(other.is_none(), "{other:?} and {} have the same rows", table.oid);
             }
+            CatalogObject::Function(one) => {
+                let numbers = self.function_names.entry(one.record.name.as_str().into());
+                let numbers = numbers.or_default();
+                let at = numbers.partition_point(|number| *number < one.record.number);
+                numbers.insert(at, one.record.number);
+            }
             _ => {}
         }
         for (schema, name) in object.constraint_names() {
@@ -747,6 +764,17 @@ impl Catalog {
         match &object {
             CatalogObject::Schema(schema) => drop(self.schemas.remove(&schema.name)),
             CatalogObject::Table(table, _) => drop(self.stored.remove(&table.id)),
+            CatalogObject::Function(one) => {
+                let name = one.record.name.as_str();
+                let numbers = self.function_names.get_mut(name);
+                let left = numbers.map_or(0, |numbers| {
+                    numbers.retain(|number| *number != one.record.number);
+                    numbers.len()
+                });
+                if left == 0 {
+                    self.function_names.remove(name);
+                }
+            }
             _ => {}
         }
         for (schema, name) in object.constraint_names() {

@@ -369,8 +369,7 @@ pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
         let found = catalog.relation(name, relation).map(Object::of);
         found.filter(|object| !matches!(object, Object::Index(..)))
     }));
-    let types = catalog.types().filter(|one| one.schema() == name);
-    found.extend(types.map(|one| Object::Type(one.number())));
+    found.extend(schema.types.values().map(|number| Object::Type(*number)));
     let functions = catalog.functions().filter(|one| one.record.schema == name);
     found.extend(functions.map(|one| Object::Function(one.record.number)));
     found

@@ -109,12 +109,9 @@ impl Ddl<'_> {
         let types: Vec<u32> = record.parameters.iter().map(|one| one.type_oid).collect();
         let same = |one: &&Arc<Function>| {
             let mut own = one.record.parameters.iter().map(|one| one.type_oid);
-            one.record.schema == schema
-                && one.record.name == record.name
-                && own.len() == types.len()
-                && types.iter().all(|oid| own.next() == Some(*oid))
+            own.len() == types.len() && types.iter().all(|oid| own.next() == Some(*oid))
         };
-        let old = catalog.functions().find(same).cloned();
+        let old = catalog.functions_in(&schema, &record.name).find(same).cloned();
         match &old {
             Some(_) if !statement.or_replace => {
                 bail!(DUPLICATE_FUNCTION: "function \"{}\" already exists with same argument types", record.name);

@@ -17,6 +17,7 @@ use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
+use crate::catalog::schema::RelationId;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ReferenceKey};
@@ -368,24 +369,20 @@ impl Words {
         if self.words.is_empty() {
             return;
         }
-        let is_named = |name: &str| self.words.contains(name);
-        let functions = catalog.functions().filter(|one| is_named(&one.record.name));
-        found.extend(functions.map(|one| one.record.number));
         // An array type has the name of its element type with a leading underscore.
-        let types = catalog
-            .types()
-            .filter(|one| is_named(one.name()) || is_named(&format!("_{}", one.name())));
-        found.extend(types.map(|one| one.number()));
-        if self.names_relations {
-            let arrays = self.words.iter().filter_map(|word| word.strip_prefix('_'));
-            let names: AHashSet<&str> =
-                self.words.iter().map(String::as_str).chain(arrays).collect();
-            let relations = catalog.schemas().flat_map(|schema| {
-                names.iter().filter_map(|name| schema.relations.get(*name)?.with_row_type())
-            });
-            found.extend(relations);
+        let arrays = self.words.iter().filter_map(|word| word.strip_prefix('_'));
+        let names: AHashSet<&str> = self.words.iter().map(String::as_str).chain(arrays).collect();
+        let functions = names.iter().filter_map(|name| catalog.function_names.get(*name));
+        found.extend(functions.flatten());
+        for (schema, name) in
+            catalog.schemas().flat_map(|one| names.iter().map(move |name| (one, *name)))
+        {
+            found.extend(schema.types.get(name));
+            found.extend(schema.relations.get(name).and_then(|relation| match relation {
+                RelationId::Sequence(number) => Some(*number),
+                relation if self.names_relations => relation.with_row_type(),
+                _ => None,
+            }));
         }
-        let sequences = catalog.sequences().filter(|one| is_named(&one.name));
-        found.extend(sequences.map(|one| one.oid));
     }
 }

@@ -77,11 +77,8 @@ impl Ddl<'_> {
             }
             Object::Function(number) => {
                 let Some(known) = catalog.function(*number) else { return Ok(()) };
-                let taken = catalog.functions().any(|one| {
-                    (&one.record.schema, &one.record.name) == (&new.schema, &new.name)
-                        && one.parameters == known.parameters
-                });
-                if taken {
+                let mut named = catalog.functions_in(&new.schema, &new.name);
+                if named.any(|one| one.parameters == known.parameters) {
                     bail!(DUPLICATE_FUNCTION: "function {} already exists in schema \"{}\"",
                         catalog.display_signature(&new.name, &known.parameters, &self.path), new.schema);
                 }
