@@ -225,6 +225,33 @@ fn plans_of_functions_are_bounded() {
 }
 
 #[test]
+fn definitions_are_charged_to_session_until_commit() {
+    /// More than a session needs without definitions, and less than these definitions need.
+    const HELD_BYTES: i64 = 2 << 20;
+    run_on_server(async |_, client| {
+        let create = "DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE 'CREATE TABLE t' || i || ' (k int PRIMARY KEY, ' \
+                      || (SELECT string_agg('c' || c || ' int', ', ') FROM generate_series(1, 40) c) || ')'; \
+                      END LOOP; END $$";
+        let held = async || {
+            let held = "SELECT bytes FROM bennu.memory WHERE session = pg_backend_pid()";
+            client.query_one(held, &[]).await.unwrap().get::<_, i64>(0)
+        };
+        for end in ["ROLLBACK", "COMMIT"] {
+            run(client, "BEGIN").await.unwrap();
+            run(client, create).await.unwrap();
+            let open = held().await;
+            assert!(open > HELD_BYTES, "the transaction holds {} KiB", open >> 10);
+            run(client, end).await.unwrap();
+            let left = held().await;
+            assert!(left < HELD_BYTES, "after {end} the session holds {} KiB", left >> 10);
+        }
+        let server = "SELECT bytes FROM bennu.memory WHERE component = 'server'";
+        let server = client.query_one(server, &[]).await.unwrap().get::<_, i64>(0);
+        assert!(server > HELD_BYTES, "the server holds {} KiB", server >> 10);
+    });
+}
+
+#[test]
 fn failed_allocation_ends_only_statement() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);

@@ -145,6 +145,7 @@ fn shape(header: &PackedHeader, widths: &[Option<usize>]) -> ValueShape {
     let ends = if header.is_wide { EndWidth::Four } else { EndWidth::Two };
     pieces.push(ValuePiece::Variable { ends, sections: slots(false).collect() });
     pieces.push(ValuePiece::Rest(REST));
+    pieces.shrink_to_fit();
     ValueShape { prefix: header.bytes.clone(), pieces }
 }
 

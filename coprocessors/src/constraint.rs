@@ -97,14 +97,15 @@ pub struct Check {
 
 /// The observer that checks the rows of one table.
 pub struct ConstraintObserver {
-    spec: ConstraintSpec,
+    spec: Arc<ConstraintSpec>,
     /// The columns that constraints refer to, in table order.
     columns: Vec<usize>,
     /// The families of these columns.
     families: Vec<usize>,
     /// [`ConstraintSpec::not_null`] in table order, as positions in `columns`.
     not_null: Vec<usize>,
-    /// The predicates of [`ConstraintSpec::checks`], over `columns`.
+    /// The positions of [`ConstraintSpec::checks`] by name, and their predicates over `columns`.
+    checks: Vec<usize>,
     predicates: Vec<Expr>,
 }
 
@@ -112,7 +113,7 @@ pub struct ConstraintObserver {
 enum RowViolation {
     /// A NULL; position in [`ConstraintObserver::columns`].
     Null(usize),
-    /// A false CHECK; position in [`ConstraintSpec::checks`].
+    /// A false CHECK; position in [`ConstraintObserver::checks`].
     Check(usize),
     /// An error while evaluating a CHECK or decoding the row.
     Value(types::Error),
@@ -120,11 +121,13 @@ enum RowViolation {
 
 impl ConstraintObserver {
     /// Creates the observer of these constraints.
-    pub fn new(mut spec: ConstraintSpec) -> ConstraintObserver {
+    pub fn new(spec: Arc<ConstraintSpec>) -> ConstraintObserver {
         // PostgreSQL checks NOT NULL in the order of columns and CHECK in the order of names.
-        spec.not_null.sort_unstable();
-        spec.checks.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut columns = spec.not_null.clone();
+        let mut not_null = spec.not_null.clone();
+        not_null.sort_unstable();
+        let mut checks: Vec<usize> = (0..spec.checks.len()).collect();
+        checks.sort_by_key(|&check| &spec.checks[check].name);
+        let mut columns = not_null.clone();
         for check in &spec.checks {
             check.predicate.walk(&mut |node| {
                 if let Expr::Column { index, .. } = node {
@@ -146,8 +149,9 @@ impl ConstraintObserver {
             })
         };
         ConstraintObserver {
-            not_null: spec.not_null.iter().map(|&column| position(column)).collect(),
-            predicates: spec.checks.iter().map(over_columns).collect(),
+            not_null: not_null.iter().map(|&column| position(column)).collect(),
+            predicates: checks.iter().map(|&check| over_columns(&spec.checks[check])).collect(),
+            checks,
             families: row::families_with(&spec.layout, &columns),
             columns,
             spec,
@@ -255,8 +259,9 @@ impl ConstraintObserver {
                 let column = self.columns[position];
                 violation::not_null(table, &self.spec.column_names[column], detail)
             }),
-            RowViolation::Check(position) => detail()
-                .map(|detail| violation::check(table, &self.spec.checks[position].name, detail)),
+            RowViolation::Check(position) => detail().map(|detail| {
+                violation::check(table, &self.spec.checks[self.checks[position]].name, detail)
+            }),
         };
         veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
     }
@@ -449,7 +454,7 @@ mod tests {
     }
 
     fn outcome(context: &FakeContext, mut batch: Vec<Mutation>) -> String {
-        match ConstraintObserver::new(spec()).pre_batch(context, &mut batch) {
+        match ConstraintObserver::new(Arc::new(spec())).pre_batch(context, &mut batch) {
             Ok(()) => "ok".to_owned(),
             Err(store::Error::Vetoed(veto)) => {
                 format!("{} {} | {}", veto.code, veto.message, veto.detail)

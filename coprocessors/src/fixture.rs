@@ -180,7 +180,9 @@ pub(crate) fn index(
 pub(crate) fn columnar_family(layout: &RowLayout) -> FamilyDescriptor {
     FamilyDescriptor {
         data_block_encoding: DataBlockEncoding::Columnar,
-        value_layout: crate::columns::value_layout(layout, 0, &ValueLayout::default()).unwrap(),
+        value_layout: crate::columns::value_layout(layout, 0, &ValueLayout::default())
+            .unwrap()
+            .into(),
         block_bytes: 1000,
         ..FamilyDescriptor::new("d")
     }

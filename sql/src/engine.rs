@@ -10,6 +10,7 @@ use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use store::descriptor::{Durability, SplitOptions};
+use store::memory::AccountId;
 use store::transaction::TransactionOptions;
 use store::{
     CellBatch, FamilyDescriptor, Get, Mutation, Scan, Sequence, Store, TableDescriptor, TableId,
@@ -119,7 +120,7 @@ impl Engine {
     /// Loads the catalog of a store and removes what a crashed DDL statement left behind. No
     /// coprocessors are attached yet.
     pub(crate) fn load(store: Arc<Store>, coprocessors: CoprocessorRegistry) -> Result<Engine> {
-        if !store.tables().iter().any(|table| table.id == CATALOG_TABLE) {
+        if store.table(CATALOG_TABLE).is_none() {
             store.create_table(catalog_descriptor())?;
         }
         create_public(&store)?;
@@ -163,17 +164,15 @@ impl Engine {
     /// Applies the catalog's descriptors of a table and its indexes to the store. Rows that are
     /// not in the log are flushed if later ones will be logged.
     pub(crate) fn apply_descriptor(&self, record: &TableRecord) -> store::Result<()> {
-        let known = self.store.tables();
         let indexes = record.indexes.iter().map(|index| &index.descriptor);
         for wanted in std::iter::once(&record.descriptor).chain(indexes) {
-            let found = known.iter().find(|known| known.id == wanted.id);
-            let Some(found) = found else { continue };
+            let Some(found) = self.store.table(wanted.id) else { continue };
             let altered = TableDescriptor {
                 name: found.name.clone(),
                 split_points: found.split_points.clone(),
-                ..wanted.clone()
+                ..TableDescriptor::clone(wanted)
             };
-            if altered == **found {
+            if altered == *found {
                 continue;
             }
             self.store.alter_table(altered)?;
@@ -258,6 +257,7 @@ impl Engine {
         self.has_unseen.store(!kept.is_empty(), Ordering::Release);
         *unseen = kept;
         drop(unseen);
+        let _server = AccountId::SERVER.enter();
         for (_, tables) in gone {
             self.drop_tables(&tables);
         }

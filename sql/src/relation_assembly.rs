@@ -142,7 +142,7 @@ pub fn table_of(
         foreign_keys: record.foreign_keys.clone(),
         without_triggers: record.without_triggers,
         coprocessors,
-        descriptor: Arc::new(record.descriptor.clone()),
+        descriptor: Arc::clone(&record.descriptor),
         row_type: DerivedCache::default(),
     })
 }
@@ -301,7 +301,7 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
         ));
     }
     let families = stored_families(table, &families);
-    table.indexes[at].descriptor.families = families;
+    Arc::make_mut(&mut table.indexes[at].descriptor).families = families;
     Ok(())
 }
 

@@ -295,7 +295,7 @@ impl CoprocessorRegistry {
         let mut observers: ObserverChain = Vec::new();
         let constraints = &table.constraints;
         if !constraints.not_null.is_empty() || !constraints.checks.is_empty() {
-            let observer = ConstraintObserver::new(constraints.as_ref().clone());
+            let observer = ConstraintObserver::new(Arc::clone(constraints));
             observers.push((CONSTRAINT_PRIORITY, Arc::new(observer)));
         }
         for index in &table.indexes {

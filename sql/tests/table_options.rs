@@ -100,7 +100,7 @@ fn is_changed(engine: &Arc<Engine>) -> bool {
     let indexes = record.indexes.iter().map(|index| &index.descriptor);
     for wanted in std::iter::once(&record.descriptor).chain(indexes) {
         let found = known.iter().find(|known| known.id == wanted.id).expect("it is in the store");
-        assert_eq!(found.as_ref(), wanted);
+        assert_eq!(found, wanted);
     }
     record.descriptor.families[0].compression == Compression::Zstd
 }

@@ -13,8 +13,8 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
@@ -179,7 +179,8 @@ pub struct FamilyCache {
 /// A counter with striped cache lines for concurrent threads.
 #[derive(Default)]
 struct Counter {
-    stripes: [Stripe; STRIPES],
+    /// Allocated at the first count.
+    stripes: OnceLock<Box<[Stripe; STRIPES]>>,
 }
 
 #[derive(Default)]
@@ -192,11 +193,13 @@ impl Counter {
     fn add_one(&self) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local!(static STRIPE: usize = NEXT.fetch_add(1, Relaxed) % STRIPES);
-        STRIPE.with(|stripe| self.stripes[*stripe].0.fetch_add(1, Relaxed));
+        let stripes = self.stripes.get_or_init(Box::default);
+        STRIPE.with(|stripe| stripes[*stripe].0.fetch_add(1, Relaxed));
     }
 
     fn total(&self) -> u64 {
-        self.stripes.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
+        let stripes = self.stripes.get().into_iter().flat_map(|stripes| stripes.iter());
+        stripes.map(|stripe| stripe.0.load(Relaxed)).sum()
     }
 }
 

@@ -197,7 +197,7 @@ impl Copy<'_> {
             };
             let regions: Vec<RegionRecord> = table.regions.iter().filter_map(find).collect();
             assert_eq!(regions.len(), table.regions.len(), "a region without a record");
-            let descriptor = TableDescriptor::clone(&table.descriptor);
+            let descriptor = Arc::clone(&table.descriptor);
             state.tables.insert(descriptor.id, Arc::new(TableRecord { descriptor, regions }));
         }
         state

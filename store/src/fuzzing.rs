@@ -69,7 +69,7 @@ fn put_table() -> ManifestEdit {
         files: vec![Vec::new()],
         history: vec![NO_BEGIN],
     };
-    ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
+    ManifestEdit::PutTable { descriptor: table().into(), regions: vec![region] }
 }
 
 /// Opens a manifest of these records: each has a two-byte length in front, and gets a frame with
@@ -139,7 +139,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     let edits = [
         put_table(),
-        ManifestEdit::AlterTable { descriptor: table() },
+        ManifestEdit::AlterTable { descriptor: table().into() },
         ManifestEdit::Region {
             table: TableId(1),
             region: RegionId(1),

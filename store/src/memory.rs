@@ -354,7 +354,7 @@ fn collect() {}
 
 /// Transfers the charge for `bytes` from the account of this thread to the server. Negative: the
 /// opposite direction.
-pub(crate) fn give_to_server(bytes: i64) {
+pub fn give_to_server(bytes: i64) {
     let account = LOCAL.with(|local| local.account.get());
     let bytes = isize::try_from(bytes).unwrap_or(0);
     if account != 0 && limit().is_some() {

@@ -142,14 +142,14 @@ fn begin_manifest(manifest: &mut Manifest, wal: &Wal) -> Result<()> {
 pub(crate) fn open_table(
     context: &Arc<StoreContext>,
     regions_directory: &Path,
-    descriptor: TableDescriptor,
+    descriptor: Arc<TableDescriptor>,
     regions: &[RegionRecord],
 ) -> Result<Table> {
     let mut opened = Vec::with_capacity(regions.len());
     for record in regions {
         opened.push(Arc::new(Region::open(context, regions_directory, &descriptor, record)?));
     }
-    Ok(Table::new(Arc::new(descriptor), RegionMap::new(opened)))
+    Ok(Table::new(descriptor, RegionMap::new(opened)))
 }
 
 /// Checks by the names in a directory that it is a data directory or can become one.
@@ -186,7 +186,7 @@ fn open_tables(
 ) -> Result<Tables> {
     let mut tables = Tables::default();
     for (id, record) in &manifest.state().tables {
-        let descriptor = record.descriptor.clone();
+        let descriptor = Arc::clone(&record.descriptor);
         let table = open_table(context, regions_directory, descriptor, &record.regions)?;
         for region in table.regions().all() {
             let count = usize::from(record.descriptor.region_replication.saturating_sub(1));

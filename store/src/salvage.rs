@@ -104,6 +104,9 @@ struct SalvagedFile {
     identity: Option<FileIdentity>,
 }
 
+/// The tables, each with the regions to be copied.
+type TablesToCopy = BTreeMap<TableId, (Arc<TableDescriptor>, Vec<RegionSource>)>;
+
 /// A region to be copied.
 struct RegionSource {
     id: RegionId,
@@ -192,18 +195,14 @@ impl Salvage<'_> {
     }
 
     /// Returns the tables with the regions to be copied.
-    fn tables(
-        &mut self,
-        state: &ManifestState,
-        is_whole: bool,
-    ) -> Result<BTreeMap<TableId, (TableDescriptor, Vec<RegionSource>)>> {
+    fn tables(&mut self, state: &ManifestState, is_whole: bool) -> Result<TablesToCopy> {
         let mut tables = BTreeMap::new();
         for (id, table) in &state.tables {
             let mut regions = Vec::with_capacity(table.regions.len());
             for record in &table.regions {
                 regions.push(self.listed(record, is_whole)?);
             }
-            tables.insert(*id, (table.descriptor.clone(), regions));
+            tables.insert(*id, (Arc::clone(&table.descriptor), regions));
         }
         if is_whole {
             return Ok(tables);
@@ -218,7 +217,7 @@ impl Salvage<'_> {
             let source = self.unlisted(region, rows, family_count)?;
             let (_, regions) = tables
                 .entry(description.table.id)
-                .or_insert_with(|| (description.table.clone(), Vec::new()));
+                .or_insert_with(|| (Arc::new(description.table.clone()), Vec::new()));
             if regions.iter().any(|other| other.id == region) {
                 continue;
             }
@@ -333,7 +332,7 @@ impl Salvage<'_> {
 
     fn table(
         &mut self,
-        descriptor: TableDescriptor,
+        descriptor: Arc<TableDescriptor>,
         mut regions: Vec<RegionSource>,
     ) -> Result<TableRecord> {
         regions.sort_by(|a, b| a.rows.start.cmp(&b.rows.start));

@@ -122,22 +122,24 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the descriptor is invalid or the id is in use.
-    pub fn create_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
+    pub fn create_table(&self, descriptor: impl Into<Arc<TableDescriptor>>) -> Result<()> {
+        let mut descriptor = descriptor.into();
         let master = self.engine.observers.master();
         if let Some(master) = &master {
             let id = descriptor.id;
-            master.pre_create_table(&mut descriptor)?;
-            descriptor.id = id;
+            let changed = Arc::make_mut(&mut descriptor);
+            master.pre_create_table(changed)?;
+            changed.id = id;
         }
-        self.create_unobserved(descriptor.clone())?;
+        self.create_unobserved(&descriptor)?;
         if let Some(master) = master {
             master.post_create_table(&descriptor);
         }
         Ok(())
     }
 
-    fn create_unobserved(&self, descriptor: TableDescriptor) -> Result<()> {
-        check_descriptor(&descriptor)?;
+    fn create_unobserved(&self, descriptor: &Arc<TableDescriptor>) -> Result<()> {
+        check_descriptor(descriptor)?;
         let _defining = self.engine.ddl_lock.lock();
         self.engine.check_running()?;
         if self.engine.tables.load().contains_key(&descriptor.id) {
@@ -145,15 +147,15 @@ impl Store {
             return Err(Error::InvalidRequest(format!("table {id} already exists")));
         }
         let mut manifest = self.engine.manifest.lock();
-        let regions = region_records(&descriptor, manifest.state().next_region);
+        let regions = region_records(descriptor, manifest.state().next_region);
         manifest.note_log(self.engine.wal.synced());
         let appended = manifest.append(&ManifestEdit::PutTable {
-            descriptor: descriptor.clone(),
+            descriptor: Arc::clone(descriptor),
             regions: regions.clone(),
         });
         self.engine.after_append(manifest, appended)?;
-        let table =
-            open_table(&self.engine.context, &self.engine.regions_directory, descriptor, &regions)?;
+        let (context, directory) = (&self.engine.context, &self.engine.regions_directory);
+        let table = open_table(context, directory, Arc::clone(descriptor), &regions)?;
         let table = Arc::new(table);
         table.regions().all().iter().try_for_each(|region| region.create_directories())?;
         table.regions().all().iter().for_each(|region| region.describe(&table.descriptor()));
@@ -236,14 +238,15 @@ impl Store {
                 )));
             }
         }
-        let edit = ManifestEdit::AlterTable { descriptor: descriptor.clone() };
+        let descriptor = Arc::new(descriptor);
+        let edit = ManifestEdit::AlterTable { descriptor: Arc::clone(&descriptor) };
         self.engine.append_edit(&edit)?;
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
             self.engine.schedule.schedule_policy(region);
         }
         let splits_otherwise = table.descriptor().split != descriptor.split;
-        table.set_descriptor(Arc::new(descriptor));
+        table.set_descriptor(descriptor);
         if splits_otherwise {
             table.regions().all().iter().for_each(|region| self.engine.splits.want(region.id()));
         }
@@ -306,6 +309,11 @@ impl Store {
             tables.values().map(|table| Arc::clone(&table.descriptor())).collect();
         descriptors.sort_by_key(|descriptor| descriptor.id);
         descriptors
+    }
+
+    /// Returns the descriptor of a table, if it exists.
+    pub fn table(&self, table: TableId) -> Option<Arc<TableDescriptor>> {
+        self.engine.tables.load().get(&table).map(|table| Arc::clone(&table.descriptor()))
     }
 
     /// Returns the environment: clock and files.

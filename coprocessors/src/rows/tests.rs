@@ -179,7 +179,7 @@ proptest! {
             let known = store.tables().iter().find(|known| known.id == TABLE).cloned().unwrap();
             let mut descriptor = TableDescriptor::clone(&known);
             let layouts = &mut descriptor.families[0].value_layout;
-            *layouts = value_layout(layout, 0, layouts).unwrap();
+            *layouts = value_layout(layout, 0, layouts).unwrap().into();
             store.alter_table(descriptor).unwrap();
             let rows = rows.iter().enumerate().filter(|(_, (_, _, added))| *added == is_added);
             put(&store, rows.map(|(id, (seed, nulls, _))| {

@@ -13,6 +13,8 @@
 //!
 //! Byte by byte: `docs/formats/catalog.md`.
 
+use std::sync::Arc;
+
 use store::codec::tagged::{FieldValue, UnknownFields};
 use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
@@ -194,7 +196,7 @@ pub struct TableRecord {
     pub schema_version: u32,
     /// Id, families and their storage options. The first split points of a salted table are its
     /// buckets.
-    pub descriptor: TableDescriptor,
+    pub descriptor: Arc<TableDescriptor>,
     /// Table or materialized view.
     pub kind: TableKind,
     /// ON COMMIT, for a temporary table.
@@ -292,7 +294,7 @@ pub struct IndexRecord {
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
     /// Id and storage options of the store table of the index.
-    pub descriptor: TableDescriptor,
+    pub descriptor: Arc<TableDescriptor>,
     /// `NULLS NOT DISTINCT`
     pub nulls_not_distinct: bool,
     /// SQL text of the predicate of a partial index; `None` for all rows.

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use store::FamilyDescriptor;
 use store::descriptor::Durability;
 use store::quota::QuotaLimits;
 use store::transaction::TableLockMode;
+use store::{FamilyDescriptor, TableDescriptor};
 
 use crate::ast::{AlterOptions, Ident, OptionsChange, OptionsOwner, TableName, TableOption};
 use crate::catalog::ignored_attributes::set_parameter;
@@ -90,7 +90,7 @@ impl Ddl<'_> {
         let before = self.record_of(&catalog, table)?;
         let mut record = TableRecord::clone(before.as_ref());
         let mut settings = StorageSettings {
-            table: record.descriptor.clone(),
+            table: TableDescriptor::clone(&record.descriptor),
             quota: catalog.quota(&subject).unwrap_or_default(),
             ..StorageSettings::default()
         };
@@ -110,14 +110,14 @@ impl Ddl<'_> {
             }
         }
         check_durability(&record, &updates, settings.table.durability)?;
-        record.descriptor = settings.table;
-        change_families(&mut record.descriptor.families, &updates)?;
+        record.descriptor = settings.table.into();
+        change_families(&mut Arc::make_mut(&mut record.descriptor).families, &updates)?;
         if record.descriptor != before.descriptor {
             let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;
-            let (base, unlogged) = (record.descriptor.clone(), record.retained.unlogged);
+            let (base, unlogged) = (Arc::clone(&record.descriptor), record.retained.unlogged);
             for index in &mut record.indexes {
-                take_table_settings(&mut index.descriptor, &base);
+                take_table_settings(Arc::make_mut(&mut index.descriptor), &base);
             }
             set_unlogged(&mut record, unlogged);
             self.changes.altered.push(table.oid);

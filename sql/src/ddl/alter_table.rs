@@ -475,7 +475,7 @@ fn rename_constraint(
         record.indexes.iter_mut().find(|index| index.constraint && index.name == *old)
     {
         index.name.clone_from(new);
-        index.descriptor.name.clone_from(new);
+        Arc::make_mut(&mut index.descriptor).name.clone_from(new);
     }
     Ok(())
 }

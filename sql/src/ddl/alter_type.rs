@@ -5,8 +5,10 @@
 //! A copied row keeps the timestamps and TTLs of its cells, so it expires at the same time. Older
 //! versions are not copied, so the history of the table restarts.
 
+use std::sync::Arc;
+
 use coprocessors::constraint::duplicated_key_veto;
-use store::{Edit, Mutation, RowRef, Timestamp, ValueLayout};
+use store::{Edit, Mutation, RowRef, Timestamp};
 use types::expr::Expr;
 use types::rowcode::{ColumnPlace, RowLayout};
 use types::text::TextStyle;
@@ -178,9 +180,9 @@ impl Ddl<'_> {
     ) -> Result<()> {
         // All rewritten rows contain all columns.
         record.columns.iter_mut().for_each(|column| column.missing = None);
-        for family in &mut record.descriptor.families {
+        for family in &mut Arc::make_mut(&mut record.descriptor).families {
             // No row of an older schema version remains.
-            family.value_layout = ValueLayout::default();
+            family.value_layout = Arc::default();
         }
         let catalog = self.changes.catalog(self.engine);
         let layout = relation_assembly::base_layout(&catalog, &record)?;

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use ahash::AHashSet;
+use store::memory::{self, AccountId};
 use store::{TableId, Transaction};
 
 use crate::catalog::Catalog;
@@ -42,6 +43,9 @@ pub struct CatalogChanges {
     pub(super) altered: Vec<u32>,
     /// The savepoints.
     pub(super) savepoints: Vec<SavepointMark>,
+    /// Bytes of the definitions, here and in the store, which are charged to the session until
+    /// they are published.
+    pub(super) bytes: i64,
 }
 
 /// The state of [`CatalogChanges`] at a savepoint.
@@ -217,6 +221,8 @@ impl CatalogChanges {
     /// since before the commit and the rebase.
     pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
+        memory::give_to_server(changes.bytes);
+        let _server = AccountId::SERVER.enter();
         if let Some(catalog) = changes.catalog {
             apply_descriptors(engine, &catalog, &changes.altered);
             engine.publish(catalog, transaction.required_commit());

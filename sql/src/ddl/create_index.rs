@@ -86,7 +86,7 @@ pub fn record(
         keys,
         include: included(&statement.include, table)?,
         salt_buckets: settings.salt_buckets,
-        descriptor,
+        descriptor: descriptor.into(),
         nulls_not_distinct: statement.nulls_not_distinct,
         predicate: predicate(statement, &columns, names)?,
         building: statement.concurrently,

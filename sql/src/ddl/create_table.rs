@@ -1,5 +1,7 @@
 //! CREATE TABLE: from the statement to the catalog record.
 
+use std::sync::Arc;
+
 use store::TableDescriptor;
 use store::TableId;
 use store::descriptor::DataBlockEncoding;
@@ -78,12 +80,12 @@ pub fn record(
         foreign_keys: Vec::new(),
         salt_buckets: options.settings.salt_buckets,
         schema_version: 1,
-        descriptor: TableDescriptor {
+        descriptor: Arc::new(TableDescriptor {
             id,
             name: table_name,
             families: families.iter().map(|name| options.family(name)).collect::<Result<_>>()?,
             ..options.settings.table.clone()
-        },
+        }),
         kind: Default::default(),
         on_commit: statement.on_commit.unwrap_or_default(),
         retained: IgnoredTableAttributes {
@@ -102,7 +104,7 @@ pub fn record(
     set_value_layouts(&mut record, &layout)?;
     record.checks = checks(statement, names, &record)?;
     let key = split_key(catalog, &record)?;
-    record.descriptor.split_points =
+    Arc::make_mut(&mut record.descriptor).split_points =
         split_points(&statement.splits, &options.settings, &key, eval, names)?;
     key_indexes(&constraints, &mut record, &mut taken, ids)?;
     Ok(record)
@@ -192,10 +194,10 @@ pub(super) fn take_late_defaults(
 /// Sets the value layout of each family with columnar blocks, derived from the row layout and the
 /// present value layout.
 pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) -> Result<()> {
-    for (index, family) in record.descriptor.families.iter_mut().enumerate() {
+    for (index, family) in Arc::make_mut(&mut record.descriptor).families.iter_mut().enumerate() {
         if family.data_block_encoding == DataBlockEncoding::Columnar {
             family.value_layout =
-                coprocessors::columns::value_layout(layout, index, &family.value_layout)?;
+                coprocessors::columns::value_layout(layout, index, &family.value_layout)?.into();
         }
     }
     Ok(())

@@ -4,6 +4,8 @@
 //! order, because it is the row key, and the index is dropped. The index is also dropped and
 //! rebuilt if the constraint is deferrable, because its index has another format.
 
+use std::sync::Arc;
+
 use types::expr::Expr;
 
 use crate::ast::{self, ConstraintKind, Deferral, KeyColumn, SortOrder};
@@ -69,7 +71,7 @@ impl Ddl<'_> {
         if let Some(kept) = record.indexes.iter_mut().find(|one| one.name == index.name) {
             kept.constraint = true;
             kept.name.clone_from(name);
-            kept.descriptor.name.clone_from(name);
+            Arc::make_mut(&mut kept.descriptor).name.clone_from(name);
         }
         self.store_changed(table, record)
     }

@@ -184,7 +184,7 @@ pub(super) fn index_of_constraint(
         constraint: true,
         include: included(&constraint.index.include, table)?,
         salt_buckets: 0,
-        descriptor,
+        descriptor: descriptor.into(),
         nulls_not_distinct: key.nulls_not_distinct,
         predicate: Default::default(),
         building: Default::default(),

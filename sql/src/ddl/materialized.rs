@@ -118,7 +118,7 @@ impl Ddl<'_> {
             let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
             let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
             let id = self.take_ids(1)?;
-            index.descriptor.id = TableId(id);
+            Arc::make_mut(&mut index.descriptor).id = TableId(id);
             record.indexes.push(index);
             let at = record.indexes.len() - 1;
             self.build_index(&catalog, &table, record, at)?;

@@ -421,8 +421,8 @@ impl Ddl<'_> {
         self.engine.object_ids.take(count)
     }
 
-    fn create_in_store(&mut self, descriptor: &store::TableDescriptor) -> Result<()> {
-        self.engine.store().create_table(descriptor.clone())?;
+    fn create_in_store(&mut self, descriptor: &Arc<store::TableDescriptor>) -> Result<()> {
+        self.engine.store().create_table(Arc::clone(descriptor))?;
         self.changes.created.push(descriptor.id);
         self.transaction.created_table(descriptor.id)?;
         Ok(())
@@ -450,7 +450,8 @@ impl Ddl<'_> {
 
     /// Stores a table's record, attaches its observers and adds it to the visible catalog.
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
-        let object = CatalogObject::of_table(table.clone(), record);
+        let table = Arc::new(table);
+        let object = CatalogObject::Table(Arc::clone(&table), Some(Arc::new(record)));
         self.engine.attach_observers(&table, &catalog.with(object.clone()))?;
         self.store_object(object)?;
         self.follow_rows(catalog, table.oid)

@@ -87,7 +87,7 @@ impl Ddl<'_> {
         record.schema_version += 1;
         if record.salt_buckets == 0 {
             // They were keys of the old form.
-            record.descriptor.split_points.clear();
+            Arc::make_mut(&mut record.descriptor).split_points.clear();
         }
         let hidden = table.row_id_column();
         self.rewrite(table, record, &mut |row| {

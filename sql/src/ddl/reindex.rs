@@ -85,7 +85,7 @@ impl Ddl<'_> {
         let id = self.take_ids(1)?;
         let rebuilt = &mut record.indexes[at];
         self.changes.dropped.push(rebuilt.descriptor.id);
-        rebuilt.descriptor.id = TableId(id);
+        Arc::make_mut(&mut rebuilt.descriptor).id = TableId(id);
         rebuilt.building = false;
         self.build_index(&catalog, &table, record, at)
     }
@@ -110,7 +110,7 @@ impl Ddl<'_> {
         new.constraint = false;
         new.primary = false;
         new.building = true;
-        new.descriptor.id = TableId(new.oid);
+        Arc::make_mut(&mut new.descriptor).id = TableId(new.oid);
         let added = (oid, new.oid);
         record.indexes.push(new);
         let at = record.indexes.len() - 1;
@@ -134,7 +134,7 @@ impl Ddl<'_> {
         let Some(at) = find(&record, index) else { return Ok(()) };
         let old = &mut record.indexes[at];
         self.changes.dropped.push(old.descriptor.id);
-        old.descriptor.id = new.descriptor.id;
+        Arc::make_mut(&mut old.descriptor).id = new.descriptor.id;
         old.building = false;
         self.store_changed(&table, record)
     }

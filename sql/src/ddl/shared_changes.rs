@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use store::Transaction;
+use store::{Transaction, memory};
 
 use crate::catalog::Catalog;
 use crate::ddl::CatalogChanges;
@@ -87,6 +87,11 @@ impl SharedChanges {
         result.and(Err(Error::not_supported("a DDL statement within a DDL statement", hint)))
     }
 
+    /// Counts bytes that the definitions of the transaction have taken from the session's account.
+    pub fn count_bytes(&self, bytes: i64) {
+        self.0.lock().bytes += bytes;
+    }
+
     /// Sets a savepoint; returns its number.
     pub fn savepoint(&self) -> usize {
         let mut changes = self.0.lock();
@@ -101,7 +106,9 @@ impl SharedChanges {
 
     /// Undoes the changes since a savepoint, which remains.
     pub fn rollback_to(&self, engine: &Engine, number: usize) {
-        self.0.lock().rollback_to(engine, number);
+        let mut changes = self.0.lock();
+        let ((), bytes) = memory::measure(|| changes.rollback_to(engine, number));
+        changes.bytes += bytes as i64;
     }
 
     /// Undoes all changes and rolls the transaction back.

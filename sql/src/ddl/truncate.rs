@@ -103,7 +103,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let first = self.take_ids(1 + record.indexes.len() as u32)?;
         let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
-        let descriptors = std::iter::once(&mut record.descriptor).chain(indexes);
+        let descriptors = std::iter::once(&mut record.descriptor).chain(indexes).map(Arc::make_mut);
         for (id, descriptor) in (first..).zip(descriptors) {
             self.changes.dropped.push(descriptor.id);
             descriptor.id = TableId(id);

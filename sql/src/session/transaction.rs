@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use store::descriptor::Durability;
+use store::memory;
 use store::transaction::{
     LockPlace, Savepoint, TableLockMode, TransactionLimits, TransactionOptions,
 };
@@ -192,7 +193,15 @@ impl OpenTransaction {
         eval: EvalContext,
         run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.changes.define(engine, |changes| run(&mut self.ddl(engine, constants, eval, changes)))
+        let held = || self.transaction.held_bytes().cast_signed();
+        let held_before = held();
+        let (done, bytes) = memory::measure(|| {
+            self.changes
+                .define(engine, |changes| run(&mut self.ddl(engine, constants, eval, changes)))
+        });
+        // Staged cells and locks end with the transaction.
+        self.changes.count_bytes(bytes as i64 - (held() - held_before));
+        done
     }
 
     fn ddl<'a>(

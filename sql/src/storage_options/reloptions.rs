@@ -23,7 +23,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
     let mut settings = StorageSettings {
         salt_buckets: record.salt_buckets,
         column_families: column_families(record),
-        table: record.descriptor.clone(),
+        table: TableDescriptor::clone(&record.descriptor),
         ..StorageSettings::default()
     };
     // UNLOGGED stands for this durability.

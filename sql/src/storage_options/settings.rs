@@ -1,5 +1,7 @@
 //! Settings of a table or an index: the fields that the options of [`table`](super::table) set.
 
+use std::sync::Arc;
+
 use store::descriptor::{DataBlockEncoding, Durability, SplitOptions, TableDescriptor};
 use store::quota::QuotaLimits;
 use store::{FamilyDescriptor, TableId};
@@ -67,7 +69,7 @@ impl StorageSettings {
 /// Sets the durability of UNLOGGED, which is ASYNC_WAL, unless the options say SKIP_WAL.
 pub(crate) fn set_unlogged(record: &mut TableRecord, unlogged: bool) {
     let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
-    for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
+    for descriptor in std::iter::once(&mut record.descriptor).chain(indexes).map(Arc::make_mut) {
         descriptor.durability = match (descriptor.durability, unlogged) {
             (Durability::SyncWal, true) => Durability::AsyncWal,
             (Durability::AsyncWal, false) => Durability::SyncWal,

@@ -256,7 +256,7 @@ impl Statistics for Database {
 }
 
 fn observers(table: &Table) -> Vec<(i32, Arc<dyn RegionObserver>)> {
-    let constraints = ConstraintObserver::new(table.constraints.as_ref().clone());
+    let constraints = ConstraintObserver::new(Arc::clone(&table.constraints));
     let mut observers: Vec<(i32, Arc<dyn RegionObserver>)> = vec![(0, Arc::new(constraints))];
     for index in &table.indexes {
         observers.push((100, Arc::new(IndexObserver::new(Arc::clone(&index.spec)))));

@@ -23,6 +23,7 @@
 //! Tags and numbers are declared by [`tagged_fields`](crate::tagged_fields) and
 //! [`tagged_enum`](crate::tagged_enum); they never change, and are never used again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::input::{Input, push_varint};
@@ -462,6 +463,25 @@ impl<T: FieldValue> FieldValue for Vec<T> {
 
     fn is_absent(&self) -> bool {
         self.is_empty()
+    }
+}
+
+/// As the value itself.
+impl<T: FieldValue> FieldValue for Arc<T> {
+    fn append(&self, out: &mut Vec<u8>) {
+        T::append(self, out);
+    }
+
+    fn read(input: FieldInput<'_>) -> Result<Arc<T>, String> {
+        T::read(input).map(Arc::new)
+    }
+
+    fn absent() -> Option<Arc<T>> {
+        T::absent().map(Arc::new)
+    }
+
+    fn is_absent(&self) -> bool {
+        T::is_absent(self)
     }
 }
 

@@ -9,6 +9,7 @@ pub use compaction::{DateTieredOptions, ExploringOptions, LeveledOptions};
 pub use split::{SplitOptions, SplitPolicy};
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::layout::ValueLayout;
@@ -156,7 +157,7 @@ pub struct FamilyDescriptor {
     /// Encoding of data blocks in files written from now on.
     pub data_block_encoding: DataBlockEncoding,
     /// Layout of values in columnar blocks.
-    pub value_layout: ValueLayout,
+    pub value_layout: Arc<ValueLayout>,
     /// Policy and limits of compactions.
     pub compaction: CompactionOptions,
     /// True if data blocks enter the block cache when read.
@@ -178,7 +179,7 @@ impl FamilyDescriptor {
             bloom_filter: BloomFilter::Row,
             block_bytes: DataBlockEncoding::Rows.default_block_bytes(),
             data_block_encoding: DataBlockEncoding::Rows,
-            value_layout: ValueLayout::default(),
+            value_layout: Arc::default(),
             compaction: CompactionOptions::default(),
             block_cache: true,
         }

@@ -369,12 +369,13 @@ mod tests {
 
     /// A family of each encoding; columnar ones with and without a layout.
     fn families() -> [FamilyDescriptor; 4] {
-        let family = |data_block_encoding, value_layout, compression| FamilyDescriptor {
-            data_block_encoding,
-            value_layout,
-            compression,
-            ..FamilyDescriptor::new("f")
-        };
+        let family =
+            |data_block_encoding, value_layout: ValueLayout, compression| FamilyDescriptor {
+                data_block_encoding,
+                value_layout: value_layout.into(),
+                compression,
+                ..FamilyDescriptor::new("f")
+            };
         let none = ValueLayout::default();
         let some = layout::small();
         assert_eq!(some.check(), Ok(()));

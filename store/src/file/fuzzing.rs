@@ -164,7 +164,8 @@ fn families() -> [FamilyDescriptor; 3] {
         value_layout: ValueLayout {
             sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
             shapes: vec![ValueShape { prefix: b"value ".to_vec(), pieces }],
-        },
+        }
+        .into(),
         block_bytes: 200,
         ..FamilyDescriptor::new("d")
     };

@@ -67,7 +67,8 @@ fn families() -> [FamilyDescriptor; 6] {
         value_layout: ValueLayout {
             sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
             shapes: vec![shape(b"value ", &[ValuePiece::Fixed(0), ValuePiece::Rest(1)])],
-        },
+        }
+        .into(),
         ..family(compression)
     };
     [
@@ -315,7 +316,8 @@ fn large_blocks(compression: Compression) -> FamilyDescriptor {
         value_layout: ValueLayout {
             sections: sections.chain([SectionKind::Variable]).collect(),
             shapes: vec![ValueShape { prefix: vec![1], pieces: fixed.collect() }],
-        },
+        }
+        .into(),
         ..FamilyDescriptor::new("f")
     }
 }

@@ -68,14 +68,14 @@ pub enum ManifestEdit {
     /// A table with its regions.
     PutTable {
         /// The table.
-        descriptor: TableDescriptor,
+        descriptor: Arc<TableDescriptor>,
         /// Its regions in row order.
         regions: Vec<RegionRecord>,
     },
     /// New settings of a table; its regions stay.
     AlterTable {
         /// The table.
-        descriptor: TableDescriptor,
+        descriptor: Arc<TableDescriptor>,
     },
     /// A table is dropped, with its regions.
     DropTable {
@@ -147,7 +147,7 @@ struct EditRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRecord {
     /// Its settings.
-    pub descriptor: TableDescriptor,
+    pub descriptor: Arc<TableDescriptor>,
     /// Its regions in row order.
     pub regions: Vec<RegionRecord>,
 }
@@ -212,7 +212,7 @@ impl ManifestState {
                     self.last_sequence = self.last_sequence.max(region.flushed);
                 }
                 let mut record =
-                    TableRecord { descriptor: descriptor.clone(), regions: regions.clone() };
+                    TableRecord { descriptor: Arc::clone(descriptor), regions: regions.clone() };
                 record.fit_regions();
                 if self.tables.insert(descriptor.id, Arc::new(record)).is_some() {
                     return Err(format!("table {} is created twice", descriptor.id.0));
@@ -220,7 +220,7 @@ impl ManifestState {
             }
             ManifestEdit::AlterTable { descriptor } => {
                 let table = self.table(descriptor.id)?;
-                table.descriptor = descriptor.clone();
+                table.descriptor = Arc::clone(descriptor);
                 table.fit_regions();
             }
             ManifestEdit::DropTable { table } => {
@@ -331,7 +331,7 @@ impl ManifestState {
             released: self.released,
         };
         let tables = self.tables.values().map(|table| ManifestEdit::PutTable {
-            descriptor: table.descriptor.clone(),
+            descriptor: Arc::clone(&table.descriptor),
             regions: table.regions.clone(),
         });
         std::iter::once(marks).chain(tables).collect()

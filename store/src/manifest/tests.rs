@@ -18,7 +18,8 @@ fn table(id: u32) -> ManifestEdit {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::default(),
-        },
+        }
+        .into(),
         regions: vec![RegionRecord {
             id: RegionId(u64::from(id) * 10),
             start: Vec::new(),

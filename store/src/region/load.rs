@@ -28,6 +28,7 @@
 //! 1. A line except the last has one writer: the living thread that holds its number. A debug
 //!    assertion at each count checks that the number is held.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -92,7 +93,8 @@ pub(crate) struct Volume {
 
 /// Load counters of a region.
 pub(crate) struct LoadCounters {
-    lines: [Line; LINES],
+    /// Allocated at the first count: most regions of a large catalog are idle.
+    lines: OnceLock<Box<[Line; LINES]>>,
     lock_waits: AtomicU64,
     rates: Mutex<Rates>,
 }
@@ -113,7 +115,7 @@ impl LoadCounters {
     /// Returns counters at zero.
     pub(crate) fn new(now_micros: i64) -> LoadCounters {
         LoadCounters {
-            lines: Default::default(),
+            lines: OnceLock::new(),
             lock_waits: AtomicU64::new(0),
             rates: Mutex::new(Rates { at_micros: now_micros, ..Rates::default() }),
         }
@@ -143,7 +145,7 @@ impl LoadCounters {
             "the thread does not hold its line"
         );
         let first = direction as usize;
-        let counters = &self.lines[number].0[first..first + COUNTERS / 2];
+        let counters = &self.lines.get_or_init(Box::default)[number].0[first..first + COUNTERS / 2];
         for (counter, amount) in counters.iter().zip([requests, rows, cells, bytes]) {
             if number == SHARED {
                 counter.fetch_add(amount, Ordering::Relaxed);
@@ -158,7 +160,8 @@ impl LoadCounters {
     /// Returns the totals.
     pub(crate) fn totals(&self) -> LoadStatistics<u64> {
         let sum = |counter: usize| {
-            self.lines.iter().map(|line| line.0[counter].load(Ordering::Relaxed)).sum()
+            let lines = self.lines.get().into_iter().flat_map(|lines| lines.iter());
+            lines.map(|line| line.0[counter].load(Ordering::Relaxed)).sum()
         };
         let (read, write) = (Direction::Read as usize, Direction::Write as usize);
         LoadStatistics {

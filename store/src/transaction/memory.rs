@@ -27,11 +27,7 @@ impl Transaction {
     ///
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the limit is exceeded.
     pub(super) fn charge(&self, staging: &mut Staging) -> Result<()> {
-        let held = self.held.lock();
-        let (locks, listed) = (held.count() as u64, held.listed_bytes());
-        drop(held);
-        let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
-        let others = locks * LOCK_BYTES + listed + deleted;
+        let others = self.lock_bytes();
         if staging.memstore_bytes() > self.spill_bytes() {
             self.spill(staging)?;
         }
@@ -50,6 +46,21 @@ impl Transaction {
         self.spill(staging)?;
         let bytes = staging.held_bytes() + others;
         staging.charge.as_mut().map_or(Ok(()), |charge| charge.hold(bytes))
+    }
+
+    /// Returns the bytes in memory of staged cells and of locks.
+    pub fn held_bytes(&self) -> u64 {
+        let staged = self.staging.lock().held_bytes();
+        staged + self.lock_bytes()
+    }
+
+    /// Returns the bytes in memory of locks, and of deletions.
+    fn lock_bytes(&self) -> u64 {
+        let held = self.held.lock();
+        let (locks, listed) = (held.count() as u64, held.listed_bytes());
+        drop(held);
+        let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
+        locks * LOCK_BYTES + listed + deleted
     }
 
     /// Returns the limit of bytes of staged cells in memory.

@@ -154,7 +154,8 @@ fn columnar_family() -> FamilyDescriptor {
         value_layout: ValueLayout {
             sections: vec![SectionKind::Fixed(1), SectionKind::Variable],
             shapes: vec![ValueShape { prefix: Vec::new(), pieces }],
-        },
+        }
+        .into(),
         block_bytes: 150,
         ..FamilyDescriptor::new("d")
     }

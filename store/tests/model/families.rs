@@ -60,7 +60,8 @@ pub(crate) fn family() -> impl Strategy<Value = FamilyDescriptor> {
                 value_layout: ValueLayout {
                     sections: vec![SectionKind::Variable],
                     shapes: vec![ValueShape { prefix: vec![], pieces: vec![ValuePiece::Rest(0)] }],
-                },
+                }
+                .into(),
                 compression: if lz4 { Compression::Lz4 } else { Compression::None },
                 // So small that a block holds few cells.
                 block_bytes: 120,

@@ -54,7 +54,8 @@ fn descriptor(id: u32, compaction: CompactionPolicy) -> TableDescriptor {
         value_layout: ValueLayout {
             sections: vec![SectionKind::Fixed(4), SectionKind::Variable, SectionKind::Variable],
             shapes: vec![shape],
-        },
+        }
+        .into(),
         compaction: CompactionOptions::of(compaction),
         ..FamilyDescriptor::new("d")
     };
@@ -109,7 +110,7 @@ fn index() -> IndexRecord {
         keys: vec![key],
         include: vec![0],
         salt_buckets: 4,
-        descriptor: descriptor(1_001, CompactionPolicy::Leveled(Default::default())),
+        descriptor: descriptor(1_001, CompactionPolicy::Leveled(Default::default())).into(),
         nulls_not_distinct: true,
         predicate: Some(text("b > ''")),
         building: true,
@@ -163,7 +164,7 @@ fn table() -> TableRecord {
         foreign_keys: vec![foreign_key()],
         salt_buckets: 0,
         schema_version: 1,
-        descriptor: descriptor(1_000, CompactionPolicy::DateTiered(within)),
+        descriptor: descriptor(1_000, CompactionPolicy::DateTiered(within)).into(),
         kind: TableKind::Materialized { populated: true },
         on_commit: OnCommit::DeleteRows,
         retained: IgnoredTableAttributes {

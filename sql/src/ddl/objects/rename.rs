@@ -121,7 +121,7 @@ impl Ddl<'_> {
                 }
                 for index in record.indexes.iter_mut().filter(|one| one.name == *name) {
                     index.name.clone_from(&new.name);
-                    index.descriptor.name.clone_from(&new.name);
+                    Arc::make_mut(&mut index.descriptor).name.clone_from(&new.name);
                 }
             }),
             _ => Ok(()),
@@ -134,7 +134,7 @@ impl Ddl<'_> {
         self.change_record(number, |_, record| {
             record.schema.clone_from(&new.schema);
             record.name.clone_from(&new.name);
-            record.descriptor.name.clone_from(&new.name);
+            Arc::make_mut(&mut record.descriptor).name.clone_from(&new.name);
         })?;
         self.rename_view(catalog, number, new)?;
         if table.schema == new.schema {

@@ -142,7 +142,7 @@ fn columnar_rates() {
             let family = FamilyDescriptor {
                 data_block_encoding: encoding,
                 compression,
-                value_layout: layout(),
+                value_layout: layout().into(),
                 block_bytes: encoding.default_block_bytes(),
                 ..FamilyDescriptor::new("f")
             };

@@ -9,7 +9,8 @@ fn family() -> FamilyDescriptor {
         value_layout: ValueLayout {
             sections: vec![SectionKind::Variable],
             shapes: vec![ValueShape { prefix: vec![], pieces: vec![ValuePiece::Rest(0)] }],
-        },
+        }
+        .into(),
         versions: 3,
         // About ten cells.
         block_bytes: 300,
@@ -119,10 +120,7 @@ fn blocks_with_invisible_cells_are_read_by_row() {
     assert!((35..51).contains(&columns), "{columns}");
     // Blocks keep the layout that they were written with until they are rewritten.
     let (_env, store) = hundred(&family());
-    store.set_family(Arc::new(FamilyDescriptor {
-        value_layout: ValueLayout::default(),
-        ..family()
-    }));
+    store.set_family(Arc::new(FamilyDescriptor { value_layout: Arc::default(), ..family() }));
     assert_eq!(counts(&store, &spec(100)), (100, 0));
 }
 
