@@ -8,7 +8,7 @@ use types::{DataType, Datum};
 
 use crate::binder::EndpointShape;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::EndpointRequest;
 use crate::system::{SystemContext, output};
 use crate::table_coprocessors::CoprocessorRegistry;
@@ -42,7 +42,7 @@ pub(super) fn call_endpoint(
         match error {
             // Another transaction is detaching it.
             store::Error::InvalidRequest(message) => {
-                Error::new(sqlstate::UNDEFINED_OBJECT, message)
+                err!(UNDEFINED_OBJECT: message)
             }
             error => error.into(),
         }

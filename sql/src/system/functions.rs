@@ -480,10 +480,9 @@ fn serial_sequence(
 ) -> Result<Datum> {
     let table = reg_names::relation(&source.viewer(), objects, text_at(arguments, 0))?;
     let name = text_at(arguments, 1);
-    let column = table.column(name).ok_or_else(|| {
-        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-        Error::new(sqlstate::UNDEFINED_COLUMN, message)
-    })?;
+    let Some(column) = table.column(name) else {
+        bail!(UNDEFINED_COLUMN: "column \"{name}\" of relation \"{}\" does not exist", table.name);
+    };
     let sequence = objects.sequence_of(table.oid, column);
     Ok(text_or_null(sequence.map(|one| qualified(&one.schema, &one.name))))
 }
@@ -525,8 +524,7 @@ fn relation_size(
 fn database_size(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     match arguments.first() {
         Some(Datum::Text(name)) if **name != *DATABASE_NAME => {
-            let message = format!("database \"{name}\" does not exist");
-            return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+            bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
         }
         Some(Datum::Int8(oid)) if *oid != i64::from(DATABASE) => return Ok(Datum::Null),
         _ => {}
@@ -546,8 +544,7 @@ fn current_setting(source: &SystemContext, arguments: Arguments<'_>) -> Result<D
 fn set_config(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     let [name, value, local] = arguments else { return Ok(Datum::Null) };
     let Some(name) = name.as_str() else {
-        let message = "SET requires parameter name";
-        return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+        bail!(NULL_VALUE_NOT_ALLOWED: "SET requires parameter name");
     };
     let local = *local == Datum::Bool(true);
     let value = source.changed.set(&source.settings, name, value.as_str(), local)?;

@@ -52,7 +52,7 @@ use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, System
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::engine::Engine;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
 use crate::plan::Plan;
@@ -310,7 +310,7 @@ impl SystemSource for SystemContext {
 }
 
 fn no_rows(name: &str) -> Error {
-    Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
+    err!(INTERNAL_ERROR: "no rows for system view \"{name}\"")
 }
 
 /// Returns the definition of a relation of `pg_catalog` or `information_schema` by its full name.
@@ -335,25 +335,18 @@ fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>>
 /// Returns the cells of a table: `cells(table [, raw [, versions]])`.
 fn cells(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
     let Some(Datum::Text(name)) = arguments.first() else {
-        return Err(Error::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            "cells() requires the name of a table",
-        ));
+        bail!(INVALID_PARAMETER_VALUE: "cells() requires the name of a table");
     };
     let path = source.settings.search_path();
     let Some(CatalogRelation::Table(table)) = source.catalog.find_text(name, &path)? else {
-        let message = format!("relation \"{name}\" does not exist");
-        return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+        bail!(UNDEFINED_TABLE: "relation \"{name}\" does not exist");
     };
     let raw = matches!(arguments.get(1), Some(Datum::Bool(true)));
     let versions = match arguments.get(2) {
         Some(Datum::Int4(count)) if *count > 0 => *count as u32,
         None | Some(Datum::Null) => 1,
         Some(_) => {
-            return Err(Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                "versions must be a positive integer",
-            ));
+            bail!(INVALID_PARAMETER_VALUE: "versions must be a positive integer");
         }
     };
     let scan = Scan { raw, max_versions: versions, time_range: TimeRange::ALL, ..Scan::all() };

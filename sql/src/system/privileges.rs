@@ -7,7 +7,7 @@ use types::Datum;
 use types::datatype::RegKind;
 use types::function::quote_ident;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::system::catalog_objects::{CatalogObjects, DATABASE, DATABASE_NAME};
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::value::{array, text};
@@ -49,8 +49,7 @@ pub(super) fn has_privilege(
         let bare = asked.strip_suffix(" WITH GRANT OPTION").unwrap_or(&asked);
         let bare = bare.strip_suffix(" WITH ADMIN OPTION").unwrap_or(bare);
         if !privileges_of(function).contains(&bare) {
-            let message = format!("unrecognized privilege type: \"{}\"", privilege.trim());
-            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            bail!(INVALID_PARAMETER_VALUE: "unrecognized privilege type: \"{}\"", privilege.trim());
         }
     }
     let of_column = function == "has_column_privilege";
@@ -83,9 +82,7 @@ fn object_exists(
         "has_column_privilege" => match (relation_at(source, objects, object)?, named.get(1)) {
             (Some(table), Some(Datum::Text(name))) => {
                 if table.column(name).is_none() {
-                    let message =
-                        format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-                    return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+                    bail!(UNDEFINED_COLUMN: "column \"{name}\" of relation \"{}\" does not exist", table.name);
                 }
                 true
             }
@@ -99,16 +96,14 @@ fn object_exists(
             Datum::Text(name) => match objects.namespace_named(name) {
                 Some(_) => true,
                 None => {
-                    let message = format!("schema \"{name}\" does not exist");
-                    return Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message));
+                    bail!(INVALID_SCHEMA_NAME: "schema \"{name}\" does not exist");
                 }
             },
             _ => !objects.namespace(oid_at(named, 0)).is_empty(),
         },
         "has_database_privilege" => match object {
             Datum::Text(name) if **name != *DATABASE_NAME => {
-                let message = format!("database \"{name}\" does not exist");
-                return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));
+                bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
             }
             Datum::Text(_) => true,
             _ => oid_at(named, 0) == DATABASE,
@@ -146,8 +141,7 @@ fn default_list(viewer: &DefinitionContext<'_>, arguments: Arguments<'_>) -> Res
         "t" => ("", "C"),
         "F" | "S" => ("", "U"),
         other => {
-            let message = format!("unrecognized object type abbreviation: {other}");
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
+            bail!(INTERNAL_ERROR: "unrecognized object type abbreviation: {other}");
         }
     };
     let owner = oid_at(arguments, 1);
@@ -167,8 +161,7 @@ fn role_exists(source: &SystemContext, role: &Datum) -> Result<bool> {
             if roles.iter().any(|(_, known)| **known == **name) {
                 return Ok(true);
             }
-            let message = format!("role \"{name}\" does not exist");
-            Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+            bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist")
         }
         other => Ok(roles.iter().any(|(number, _)| Some(i64::from(*number)) == other.as_i64())),
     }

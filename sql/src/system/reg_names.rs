@@ -11,7 +11,7 @@ use types::{DataType, SqlType};
 use crate::ast::{Collation, TableName};
 use crate::catalog::function::Function;
 use crate::catalog::user_type::OID_OFFSET;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 use crate::system::catalog_objects::{CatalogObjects, SystemRelation};
 use crate::system::definition::{identifier, qualified};
@@ -37,7 +37,7 @@ fn searched(viewer: &DefinitionContext<'_>, objects: &CatalogObjects) -> Vec<u32
 
 /// Parses an optionally qualified name.
 fn parse(text: &str) -> Result<TableName> {
-    let invalid = || Error::new(sqlstate::INVALID_NAME, "invalid name syntax");
+    let invalid = || err!(INVALID_NAME: "invalid name syntax");
     parser::parse_relation_name(text).map_err(|_| invalid())
 }
 
@@ -45,7 +45,7 @@ fn parse(text: &str) -> Result<TableName> {
 fn parse_alone(text: &str) -> Result<String> {
     match parse(text)? {
         TableName { schema: None, name } => Ok(name.value),
-        _ => Err(Error::new(sqlstate::INVALID_NAME, "invalid name syntax")),
+        _ => Err(err!(INVALID_NAME: "invalid name syntax")),
     }
 }
 
@@ -67,18 +67,14 @@ pub(super) fn relation<'o>(
     text: &str,
 ) -> Result<&'o SystemRelation> {
     let name = parse(text)?;
-    let undefined = || {
-        let message = format!("relation \"{}\" does not exist", shown(&name));
-        Error::new(sqlstate::UNDEFINED_TABLE, message)
-    };
+    let undefined = || err!(UNDEFINED_TABLE: "relation \"{}\" does not exist", shown(&name));
     let found = match &name.schema {
         Some(schema) => {
             let path = viewer.search_path();
             let own = path.schema(&schema.value).unwrap_or(&schema.value);
-            let schema = objects.namespace_named(own).ok_or_else(|| {
-                let message = format!("schema \"{}\" does not exist", schema.value);
-                Error::new(sqlstate::INVALID_SCHEMA_NAME, message)
-            })?;
+            let schema = objects.namespace_named(own).ok_or_else(
+                || err!(INVALID_SCHEMA_NAME: "schema \"{}\" does not exist", schema.value),
+            )?;
             objects.relation_named(schema.oid, &name.name.value)
         }
         None => {
@@ -111,7 +107,6 @@ pub(super) fn oid_of(
     kind: RegKind,
     text: &str,
 ) -> Result<u32> {
-    let undefined = |code, message: String| Err(Error::new(code, message));
     match kind {
         RegKind::Class => relation(viewer, objects, text).map(|relation| relation.oid),
         RegKind::Type => type_oid(viewer, text),
@@ -119,10 +114,7 @@ pub(super) fn oid_of(
             let name = parse_alone(text)?;
             match objects.namespace_named(&name) {
                 Some(namespace) => Ok(namespace.oid),
-                None => undefined(
-                    sqlstate::INVALID_SCHEMA_NAME,
-                    format!("schema \"{name}\" does not exist"),
-                ),
+                None => bail!(INVALID_SCHEMA_NAME: "schema \"{name}\" does not exist"),
             }
         }
         RegKind::Role => {
@@ -130,7 +122,7 @@ pub(super) fn oid_of(
             match roles(viewer).into_iter().find(|(_, known)| *known == name) {
                 Some((number, _)) => Ok(number),
                 None => {
-                    undefined(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
+                    bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist")
                 }
             }
         }
@@ -144,14 +136,8 @@ pub(super) fn oid_of(
             oids.extend(of_users.iter().map(|one| one.oid()));
             match oids.as_slice() {
                 [one] => Ok(*one),
-                [] => undefined(
-                    sqlstate::UNDEFINED_FUNCTION,
-                    format!("function \"{text}\" does not exist"),
-                ),
-                _ => undefined(
-                    sqlstate::AMBIGUOUS_FUNCTION,
-                    format!("more than one function named \"{text}\""),
-                ),
+                [] => bail!(UNDEFINED_FUNCTION: "function \"{text}\" does not exist"),
+                _ => bail!(AMBIGUOUS_FUNCTION: "more than one function named \"{text}\""),
             }
         }
         RegKind::Procedure => procedure(viewer, text),
@@ -167,14 +153,8 @@ pub(super) fn oid_of(
             };
             match found.as_slice() {
                 [one] => Ok(*one),
-                [] => {
-                    let message = format!("operator does not exist: {text}");
-                    undefined(sqlstate::UNDEFINED_FUNCTION, message)
-                }
-                _ => {
-                    let message = format!("more than one operator named {text}");
-                    undefined(sqlstate::AMBIGUOUS_FUNCTION, message)
-                }
+                [] => bail!(UNDEFINED_FUNCTION: "operator does not exist: {text}"),
+                _ => bail!(AMBIGUOUS_FUNCTION: "more than one operator named {text}"),
             }
         }
     }
@@ -193,22 +173,19 @@ fn operator(viewer: &DefinitionContext<'_>, objects: &CatalogObjects, text: &str
     let sides = list.iter().map(|one| side(one)).collect::<Result<Vec<Option<SqlType>>>>()?;
     match sides.len() {
         0 | 1 => {
-            let hint = "Use NONE to denote the missing argument of a unary operator.";
-            return Err(Error::new("42P02", "missing argument").with_hint(hint));
+            bail!(UNDEFINED_PARAMETER: "missing argument";
+                hint "Use NONE to denote the missing argument of a unary operator.");
         }
         2 => {}
         _ => {
-            let hint = "Provide two argument types for operator.";
-            return Err(Error::new("54023", "too many arguments").with_hint(hint));
+            bail!(TOO_MANY_ARGUMENTS: "too many arguments";
+                hint "Provide two argument types for operator.");
         }
     }
     let bases: Vec<DataType> = sides.into_iter().flatten().map(|one| one.base.clone()).collect();
     let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
     let found = pg_proc::operator(&name.name.value, &bases).filter(|_| is_ours);
-    found.ok_or_else(|| {
-        let message = format!("operator does not exist: {text}");
-        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-    })
+    found.ok_or_else(|| err!(UNDEFINED_FUNCTION: "operator does not exist: {text}"))
 }
 
 /// Returns the OID of the collation of a name.
@@ -220,8 +197,7 @@ fn collation(viewer: &DefinitionContext<'_>, objects: &CatalogObjects, text: &st
     let found = known.find(|known| known.name() == name.name.value);
     found.map(Collation::oid).ok_or_else(|| {
         let shown = shown(&name);
-        let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+        err!(UNDEFINED_OBJECT: "collation \"{shown}\" for encoding \"UTF8\" does not exist")
     })
 }
 
@@ -240,17 +216,14 @@ fn text_search_object(
         _ => ("dictionary", "pg_ts_dict"),
     };
     let found = constants::oid_of(relation, &name.name.value);
-    found.filter(|_| is_ours).ok_or_else(|| {
-        let message = format!("text search {what} \"{}\" does not exist", shown(&name));
-        Error::new(sqlstate::UNDEFINED_OBJECT, message)
-    })
+    found.filter(|_| is_ours).ok_or_else(
+        || err!(UNDEFINED_OBJECT: "text search {what} \"{}\" does not exist", shown(&name)),
+    )
 }
 
 /// Splits `name(type, …)` into the name and the types.
 fn name_and_types(text: &str) -> Result<(TableName, Vec<&str>)> {
-    let expected = |what: &str| {
-        Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, format!("expected a {what} parenthesis"))
-    };
+    let expected = |what: &str| err!(INVALID_TEXT_REPRESENTATION: "expected a {what} parenthesis");
     let (name, rest) = text.split_once('(').ok_or_else(|| expected("left"))?;
     let name = parse(name)?;
     let list = rest.trim_end().strip_suffix(')').ok_or_else(|| expected("right"))?;
@@ -269,8 +242,7 @@ fn check_schema(
     match objects.namespace_named(path.schema(schema).unwrap_or(schema)) {
         Some(_) => Ok(()),
         None => {
-            let message = format!("schema \"{schema}\" does not exist");
-            Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message))
+            bail!(INVALID_SCHEMA_NAME: "schema \"{schema}\" does not exist")
         }
     }
 }
@@ -293,10 +265,7 @@ fn type_oid(viewer: &DefinitionContext<'_>, text: &str) -> Result<u32> {
 
 /// Returns the OID of the function of `name(type, …)`.
 fn procedure(viewer: &DefinitionContext<'_>, text: &str) -> Result<u32> {
-    let undefined = || {
-        let message = format!("function \"{text}\" does not exist");
-        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
-    };
+    let undefined = || err!(UNDEFINED_FUNCTION: "function \"{text}\" does not exist");
     let (name, list) = name_and_types(text)?;
     let path = viewer.search_path();
     let mut types: Vec<u32> = Vec::new();

@@ -15,7 +15,7 @@ use types::datum::Nested;
 
 use crate::activity::SessionActivity;
 use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::prepared_transactions::PreparedTransactionRow;
 use crate::session_objects::{CursorRow, StatementRow};
 use crate::system::catalog_objects::{DATABASE, DATABASE_NAME};
@@ -150,7 +150,7 @@ fn terminate(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> 
     let millis = arguments.get(1).and_then(Datum::as_i64).unwrap_or(0);
     let timeout = u64::try_from(millis)
         .map(Duration::from_millis)
-        .map_err(|_| Error::new("22003", "\"timeout\" must not be negative"))?;
+        .map_err(|_| err!(NUMERIC_VALUE_OUT_OF_RANGE: "\"timeout\" must not be negative"))?;
     let sessions = &source.engine.sessions;
     let Some(session) = session.filter(|session| sessions.terminate(*session)) else {
         return Ok(Datum::Bool(false));
@@ -214,8 +214,7 @@ fn sleep(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
         }
     });
     if source.cancelled.load(Ordering::Relaxed) {
-        let message = "canceling statement due to user request";
-        return Err(Error::new(sqlstate::QUERY_CANCELED, message));
+        bail!(QUERY_CANCELED: "canceling statement due to user request");
     }
     Ok(())
 }

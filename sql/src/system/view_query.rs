@@ -12,7 +12,7 @@ use types::SqlType;
 use crate::binder::{self, BoundStatement, SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::name::{self, SearchPath};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::parser;
 use crate::plan::Plan;
 use crate::planner;
@@ -81,8 +81,8 @@ impl ViewQuery {
 /// Binds a query with system relations and functions only.
 fn bind(query: &str, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<BoundStatement> {
     let statement = parser::parse_statements(query)?.pop();
-    let statement = statement
-        .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of a view is empty"))?;
+    let statement =
+        statement.ok_or_else(|| err!(INTERNAL_ERROR: "the query of a view is empty"))?;
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::new(SearchPath::parse("pg_catalog", "")?));
     constants.insert("current_database", text(name::DATABASE));
