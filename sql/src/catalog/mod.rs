@@ -104,6 +104,8 @@ enum ReferenceKey {
     TypeName(Arc<str>),
     /// A sequence by its name in a SQL text, in any schema.
     SequenceName(Arc<str>),
+    /// A function by its name in a call in a SQL text, in any schema.
+    FunctionName(Arc<str>),
 }
 
 /// The key of an object or property of the catalog, which never changes.

@@ -382,7 +382,7 @@ fn users_of_function(world: &DependencyContext<'_>, number: u32, found: &mut Vec
     let calls = |path: &SearchPath, text: &TextReference<'_>| {
         text_calls(catalog, path, text.text, function)
     };
-    world.texts(catalog.entries(), calls, found);
+    world.texts(catalog.possible_callers(&function.record.name), calls, found);
     found.retain(|(object, _)| *object != Object::Function(number));
 }
 

@@ -3,6 +3,7 @@
 //! Texts of the catalog qualify the functions that they call ([`stored_text`]). A function that is
 //! called in one of them cannot be renamed or moved.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use store::transaction::TableLockMode;
@@ -405,16 +406,20 @@ impl Ddl<'_> {
     /// user-defined function, because nested calls are not known.
     fn rebuild_users(&mut self, function: &Function) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
+        let callers: BTreeSet<_> = catalog.possible_callers(&function.record.name).collect();
         for table in catalog.tables() {
             let Some(record) = catalog.record(table.oid) else { continue };
-            let calls = |text: &str| text_calls(&catalog, &Default::default(), text, function);
+            let entry = CatalogEntry::Table(table.oid);
+            let may_call = callers.contains(&entry);
+            let calls =
+                |text: &str| may_call && text_calls(&catalog, &Default::default(), text, function);
             for (index, kept) in table.indexes.iter().zip(&record.indexes) {
                 let mut parts = index.spec.keys.iter().chain(&index.spec.predicate);
                 if parts.any(Expr::calls_routines) || kept.texts().any(|text| calls(text)) {
                     self.stale_indexes.push((table.oid, index.oid));
                 }
             }
-            let texts = texts_of(&catalog, &CatalogEntry::Table(table.oid));
+            let texts = texts_of(&catalog, &entry);
             if !texts.iter().any(|one| calls(one.text)) {
                 continue;
             }

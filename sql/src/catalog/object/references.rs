@@ -21,7 +21,7 @@ use crate::catalog::schema::RelationId;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ReferenceKey};
-use crate::parser;
+use crate::parser::{self, NameReference};
 
 /// The type of a column, attribute or parameter, or the base type of a domain.
 #[derive(Debug)]
@@ -158,6 +158,12 @@ impl Catalog {
         let types = types_of(self, entry).into_iter().filter(|one| one.type_oid >= OID_OFFSET);
         let mut keys: BTreeSet<_> = types.map(|one| ReferenceKey::Type(one.type_oid)).collect();
         for text in texts_of(self, entry) {
+            let calls = parser::call_references(text.text).unwrap_or_default().into_iter();
+            let is_of_user = |one: &NameReference| {
+                one.schema.is_some() || types::function::overloads(&one.name).is_empty()
+            };
+            let calls = calls.filter(is_of_user);
+            keys.extend(calls.map(|one| ReferenceKey::FunctionName(one.name.into())));
             for string in text.sequence_names() {
                 // It is the plain name, or SQL text of it.
                 let parsed = parser::parse_relation_name(&string).ok().map(|one| one.name.value);
@@ -200,6 +206,12 @@ impl Catalog {
         let users = self.with_reference(ReferenceKey::SequenceName(sequence.name.as_str().into()));
         let owner = sequence.owned_by.map(|(table, _)| CatalogEntry::Table(table));
         users.cloned().chain(owner).collect()
+    }
+
+    /// Returns the entries with a text that calls a function of this name, by kind and age.
+    /// Built-in functions take precedence over unqualified names.
+    pub fn possible_callers(&self, name: &str) -> impl Iterator<Item = &CatalogEntry> {
+        self.with_reference(ReferenceKey::FunctionName(name.into()))
     }
 
     /// Returns the entries that may use a type, by kind and age: those with its OID, those with a
