@@ -153,19 +153,25 @@ impl Engine {
             has_unseen: AtomicBool::new(false),
         };
         let catalog = engine.catalog();
-        for record in catalog.tables().iter().filter_map(|table| catalog.record(table.oid)) {
-            // The server may have crashed between a commit and its changes of store descriptors.
-            engine.apply_descriptor(record)?;
-        }
+        // The server may have crashed between a commit and its changes of store descriptors.
+        let tables = catalog.tables_by_age().map(|table| table.oid);
+        engine.apply_descriptors(tables.filter_map(|table| catalog.record(table)))?;
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
     }
 
-    /// Applies the catalog's descriptors of a table and its indexes to the store. Rows that are
+    /// Applies the catalog's descriptors of tables and their indexes to the store. Rows that are
     /// not in the log are flushed if later ones will be logged.
-    pub(crate) fn apply_descriptor(&self, record: &TableRecord) -> store::Result<()> {
-        let indexes = record.indexes.iter().map(|index| &index.descriptor);
-        for wanted in std::iter::once(&record.descriptor).chain(indexes) {
+    pub(crate) fn apply_descriptors<'r>(
+        &self,
+        records: impl Iterator<Item = &'r Arc<TableRecord>>,
+    ) -> store::Result<()> {
+        let (mut changed, mut unlogged) = (Vec::new(), Vec::new());
+        let wanted = records.flat_map(|record| {
+            let indexes = record.indexes.iter().map(|index| &index.descriptor);
+            std::iter::once(&record.descriptor).chain(indexes)
+        });
+        for wanted in wanted {
             let Some(found) = self.store.table(wanted.id) else { continue };
             let altered = TableDescriptor {
                 name: found.name.clone(),
@@ -175,12 +181,13 @@ impl Engine {
             if altered == *found {
                 continue;
             }
-            self.store.alter_table(altered)?;
             if found.durability == Durability::SkipWal && wanted.durability != Durability::SkipWal {
-                self.store.flush(wanted.id)?;
+                unlogged.push(wanted.id);
             }
+            changed.push(altered);
         }
-        Ok(())
+        self.store.alter_tables(&changed)?;
+        unlogged.into_iter().try_for_each(|table| self.store.flush(table))
     }
 
     /// Returns the store.
@@ -271,7 +278,13 @@ impl Engine {
                 let table = table.0;
                 tracing::warn!(table, %error, "could not remove the row ID counter of a table");
             }
-            if let Err(error) = self.store().drop_table(*table) {
+        }
+        if self.store.drop_tables(tables).is_ok() {
+            return;
+        }
+        // A coprocessor may reject the drop of one table.
+        for table in tables.iter().filter(|table| self.store.table(**table).is_some()) {
+            if let Err(error) = self.store.drop_table(*table) {
                 tracing::warn!(table = table.0, %error, "could not drop a table from the store");
             }
         }
@@ -574,7 +587,8 @@ fn remove_orphan_states(
         Ok(())
     })?;
     let known: AHashSet<u32> = catalog.sequences().map(|sequence| sequence.id).collect();
-    kept.iter().filter(|id| !known.contains(id)).try_for_each(|id| sequences.forget(*id))
+    let orphans: Vec<u32> = kept.into_iter().filter(|id| !known.contains(id)).collect();
+    if orphans.is_empty() { Ok(()) } else { sequences.forget(&orphans) }
 }
 
 /// Removes store tables and row-id counters that no catalog entry names, which an interrupted DDL

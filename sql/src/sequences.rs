@@ -118,17 +118,19 @@ impl SequenceStates {
         Ok((state.value, state.is_called))
     }
 
-    /// Removes the state of a dropped sequence.
+    /// Removes the states of dropped sequences.
     ///
     /// # Errors
     ///
-    /// Errors of the store: a row of the catalog is then left, which the next start removes.
-    pub fn forget(&self, id: u32) -> Result<()> {
-        self.states.lock().remove(&id);
+    /// Errors of the store: rows of the catalog are then left, which the next start removes.
+    pub fn forget(&self, ids: &[u32]) -> Result<()> {
+        let mut states = self.states.lock();
+        ids.iter().for_each(|id| drop(states.remove(id)));
+        drop(states);
         let transaction = self.store.begin(TransactionOptions::default());
         transaction.begin_statement();
-        let row = Mutation::new(state_key(id)).delete_row();
-        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        let rows = ids.iter().map(|id| Mutation::new(state_key(*id)).delete_row());
+        transaction.mutate(CATALOG_TABLE, rows.collect())?;
         transaction.commit()?;
         Ok(())
     }

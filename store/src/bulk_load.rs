@@ -409,7 +409,7 @@ fn write_edit(
             ManifestEdit::AdoptAll { tables, sequence, timestamp }
         }
     };
-    engine.append_decisive(&edit)?;
+    engine.append_decisive(&[edit])?;
     for (held, runs) in held.into_iter().zip(runs) {
         held.adopt(runs, engine);
     }

@@ -281,15 +281,6 @@ impl Engine {
         }
     }
 
-    /// Removes a table from the manifest.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Manifest::append`].
-    pub(crate) fn drop_from_manifest(&self, table: TableId) -> Result<()> {
-        self.append_decisive(&ManifestEdit::DropTable { table })
-    }
-
     /// Ensures that a table whose drop failed still exists after a restart, before a commit that
     /// would be lost with it.
     ///
@@ -476,28 +467,28 @@ impl Engine {
         self.applied.applied(sequence);
     }
 
-    /// Appends an edit that later commits depend on: if its outcome is unknown, none is
+    /// Appends edits that later commits depend on: if their outcome is unknown, none is
     /// acknowledged until it is known.
-    pub(crate) fn append_decisive(&self, edit: &ManifestEdit) -> Result<()> {
+    pub(crate) fn append_decisive(&self, edits: &[ManifestEdit]) -> Result<()> {
         let mut manifest = self.manifest.lock();
         manifest.note_log(self.wal.synced());
-        let appended = manifest.append(edit);
+        let appended = manifest.append_all(edits);
         if !manifest.is_settled() {
             self.outcome_unknown.store(true, Ordering::SeqCst);
         }
         self.after_append(manifest, appended)
     }
 
-    /// Appends an edit; it is on disk when this returns, and the log records the manifest's
+    /// Appends edits; they are on disk when this returns, and the log records the manifest's
     /// length.
     ///
     /// # Errors
     ///
     /// Those of [`Manifest::append`].
-    pub(crate) fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
+    pub(crate) fn append_edits(&self, edits: &[ManifestEdit]) -> Result<()> {
         let mut manifest = self.manifest.lock();
         manifest.note_log(self.wal.synced());
-        let appended = manifest.append(edit);
+        let appended = manifest.append_all(edits);
         self.after_append(manifest, appended)
     }
 
@@ -600,7 +591,7 @@ impl RegionServices for Engine {
     }
 
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
-        Engine::append_edit(self, edit)
+        self.append_edits(std::slice::from_ref(edit))
     }
 
     fn observers(&self, table: TableId) -> Option<Arc<RegionChain>> {

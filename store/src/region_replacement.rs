@@ -359,11 +359,13 @@ impl<'a> RegionReplacementJob<'a> {
             region.begin_replicas(replica_count, region.flushed());
             region.join_feed(&engine.reads.feed);
         }
-        engine.append_decisive(&ManifestEdit::ReplaceRegions {
-            table: self.table.id(),
-            removed: self.old.iter().map(|region| region.id()).collect(),
+        let removed = self.old.iter().map(|region| region.id()).collect();
+        let table = self.table.id();
+        engine.append_decisive(&[ManifestEdit::ReplaceRegions {
+            table,
+            removed,
             added: records,
-        })?;
+        }])?;
         self.published = true;
         added.iter().for_each(|region| region.describe(&descriptor));
         let map = self.table.regions();

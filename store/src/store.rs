@@ -37,6 +37,9 @@ use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
 
+/// Number of edits of the manifest from which one rewrite of it replaces as many appends.
+const REWRITE_EDITS_MIN: usize = 16;
+
 /// Number of steps in which the block cache regains the bytes that it lent while memory was
 /// short.
 const CACHE_REFILLS: u64 = 16;
@@ -173,34 +176,53 @@ impl Store {
     /// [`Error::Io`] if that could not be written: the table stays then, though it may be dropped
     /// after a restart unless a later commit succeeds.
     pub fn drop_table(&self, table: TableId) -> Result<()> {
+        self.drop_together(&[table])
+    }
+
+    /// Drops tables as [`Store::drop_table`] does; many of them together, with one rewrite of the
+    /// manifest.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::drop_table`]. Of few tables, the first ones may be dropped then.
+    pub fn drop_tables(&self, tables: &[TableId]) -> Result<()> {
+        edit_groups(tables).try_for_each(|tables| self.drop_together(tables))
+    }
+
+    fn drop_together(&self, tables: &[TableId]) -> Result<()> {
         let master = self.engine.observers.master();
-        let descriptor = Arc::clone(&self.engine.table(table)?.descriptor());
+        let descriptor = |table: &TableId| Ok(Arc::clone(&self.engine.table(*table)?.descriptor()));
+        let descriptors: Vec<_> = tables.iter().map(descriptor).collect::<Result<_>>()?;
         if let Some(master) = &master {
-            master.pre_drop_table(&descriptor)?;
+            descriptors.iter().try_for_each(|descriptor| master.pre_drop_table(descriptor))?;
         }
-        self.drop_unobserved(table)?;
+        self.drop_unobserved(tables)?;
         if let Some(master) = master {
-            master.post_drop_table(&descriptor);
+            descriptors.iter().for_each(|descriptor| master.post_drop_table(descriptor));
         }
         Ok(())
     }
 
-    fn drop_unobserved(&self, table: TableId) -> Result<()> {
+    fn drop_unobserved(&self, tables: &[TableId]) -> Result<()> {
         let _defining = self.engine.ddl_lock.lock();
-        let dropped = self.engine.table(table)?;
-        self.begin_closing(&dropped);
-        self.engine.drop_from_manifest(table)?;
-        self.change_tables(|tables| {
-            tables.remove(&table);
+        let dropped = tables.iter().map(|table| self.engine.table(*table));
+        let dropped: Vec<Arc<Table>> = dropped.collect::<Result<_>>()?;
+        dropped.iter().for_each(|table| self.begin_closing(table));
+        let edits = tables.iter().map(|&table| ManifestEdit::DropTable { table });
+        self.engine.append_decisive(&edits.collect::<Vec<_>>())?;
+        self.change_tables(|remaining| {
+            for table in tables {
+                remaining.remove(table);
+            }
         });
-        for region in dropped.regions().all() {
+        for region in dropped.iter().flat_map(|table| table.regions().all().to_vec()) {
             self.engine.reads.feed.remove(region.id());
             region.drop_data();
             self.engine.schedule.forget(region.id());
             self.engine.pressure.add(region.forget_bytes());
         }
         self.engine.pressure.relieve();
-        self.end_closing(&dropped);
+        dropped.iter().for_each(|table| self.end_closing(table));
         Ok(())
     }
 
@@ -212,20 +234,54 @@ impl Store {
     /// [`Error::InvalidRequest`] if a present family is missing or renamed. After an
     /// [`Error::Io`] the change may have happened, for some regions or after a restart; it can be
     /// retried.
-    pub fn alter_table(&self, mut descriptor: TableDescriptor) -> Result<()> {
+    pub fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
+        self.alter_together(vec![descriptor])
+    }
+
+    /// Alters tables as [`Store::alter_table`] does; many of them together, with one rewrite of the
+    /// manifest.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::alter_table`]. Of few tables, the first ones may be altered then.
+    pub fn alter_tables(&self, descriptors: &[TableDescriptor]) -> Result<()> {
+        edit_groups(descriptors).try_for_each(|group| self.alter_together(group.to_vec()))
+    }
+
+    fn alter_together(&self, mut descriptors: Vec<TableDescriptor>) -> Result<()> {
         let Some(master) = self.engine.observers.master() else {
-            return self.alter_unobserved(descriptor);
+            return self.alter_unobserved(descriptors);
         };
-        let before = Arc::clone(&self.engine.table(descriptor.id)?.descriptor());
-        master.pre_alter_table(&before, &mut descriptor)?;
-        descriptor.id = before.id;
-        self.alter_unobserved(descriptor)?;
-        master.post_alter_table(&before, &self.engine.table(before.id)?.descriptor());
+        let mut all_before = Vec::with_capacity(descriptors.len());
+        for descriptor in &mut descriptors {
+            let before = Arc::clone(&self.engine.table(descriptor.id)?.descriptor());
+            master.pre_alter_table(&before, descriptor)?;
+            descriptor.id = before.id;
+            all_before.push(before);
+        }
+        self.alter_unobserved(descriptors)?;
+        for before in all_before {
+            master.post_alter_table(&before, &self.engine.table(before.id)?.descriptor());
+        }
         Ok(())
     }
 
-    fn alter_unobserved(&self, mut descriptor: TableDescriptor) -> Result<()> {
+    fn alter_unobserved(&self, descriptors: Vec<TableDescriptor>) -> Result<()> {
         let _defining = self.engine.ddl_lock.lock();
+        let checked = descriptors.into_iter().map(|descriptor| self.checked_change(descriptor));
+        let checked: Vec<_> = checked.collect::<Result<_>>()?;
+        let edits = checked
+            .iter()
+            .map(|(_, descriptor)| ManifestEdit::AlterTable { descriptor: Arc::clone(descriptor) });
+        self.engine.append_edits(&edits.collect::<Vec<_>>())?;
+        checked.into_iter().try_for_each(|(table, descriptor)| self.alter_open(&table, descriptor))
+    }
+
+    /// Checks a new descriptor of a table against the present one.
+    fn checked_change(
+        &self,
+        mut descriptor: TableDescriptor,
+    ) -> Result<(Arc<Table>, Arc<TableDescriptor>)> {
         let table = self.engine.table(descriptor.id)?;
         descriptor.split_points.clone_from(&table.descriptor().split_points);
         check_descriptor(&descriptor)?;
@@ -238,9 +294,11 @@ impl Store {
                 )));
             }
         }
-        let descriptor = Arc::new(descriptor);
-        let edit = ManifestEdit::AlterTable { descriptor: Arc::clone(&descriptor) };
-        self.engine.append_edit(&edit)?;
+        Ok((table, Arc::new(descriptor)))
+    }
+
+    /// Applies a new descriptor, which the manifest has, to an open table.
+    fn alter_open(&self, table: &Table, descriptor: Arc<TableDescriptor>) -> Result<()> {
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
             self.engine.schedule.schedule_policy(region);
@@ -250,7 +308,7 @@ impl Store {
         if splits_otherwise {
             table.regions().all().iter().for_each(|region| self.engine.splits.want(region.id()));
         }
-        self.set_replicas(&table)
+        self.set_replicas(table)
     }
 
     /// Splits the region that holds a row, which becomes the first row of the right daughter;
@@ -751,6 +809,11 @@ impl Drop for Store {
             tracing::error!(%error, "could not stop the store cleanly");
         }
     }
+}
+
+/// Returns the groups in which the manifest is changed: each item alone, or many together.
+fn edit_groups<T>(items: &[T]) -> std::slice::Chunks<'_, T> {
+    items.chunks(if items.len() < REWRITE_EDITS_MIN { 1 } else { items.len() })
 }
 
 /// Returns the region records of a new table.

@@ -11,6 +11,7 @@
 //! newer one is published meanwhile; its locks, and its checks at the end
 //! ([`object_locks`](super::object_locks)), compensate for that.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ahash::AHashSet;
@@ -228,7 +229,7 @@ impl CatalogChanges {
             engine.publish(catalog, transaction.required_commit());
         }
         engine.drop_when_unreferenced(changes.dropped, transaction);
-        changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
+        forget_sequence_states(engine, &changes.dropped_sequences);
     }
 
     /// Attaches the observers of the touched tables according to the visible catalog.
@@ -251,21 +252,23 @@ fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
     let known = kept.sequences().chain(published.sequences());
     let known: AHashSet<u32> = known.map(|sequence| sequence.id).collect();
     let created = undone.sequences().filter(|sequence| !known.contains(&sequence.id));
-    created.for_each(|sequence| forget_sequence(engine, sequence.id));
+    forget_sequence_states(engine, &created.map(|sequence| sequence.id).collect::<Vec<_>>());
 }
 
-fn forget_sequence(engine: &Engine, id: u32) {
-    if let Err(error) = engine.sequences.forget(id) {
-        tracing::warn!(sequence = id, %error, "could not remove the state of a sequence");
+fn forget_sequence_states(engine: &Engine, ids: &[u32]) {
+    if ids.is_empty() {
+        return;
+    }
+    if let Err(error) = engine.sequences.forget(ids) {
+        tracing::warn!(sequences = ?ids, %error, "could not remove the states of sequences");
     }
 }
 
 /// Applies the descriptors of these tables to the store. Failures are retried at the next start.
 fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
-    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
-        if let Err(error) = engine.apply_descriptor(record) {
-            let table = &record.name;
-            tracing::error!(table, %error, "could not apply a table descriptor to the store");
-        }
+    let tables: BTreeSet<u32> = tables.iter().copied().collect();
+    let records = tables.iter().filter_map(|table| catalog.record(*table));
+    if let Err(error) = engine.apply_descriptors(records) {
+        tracing::error!(?tables, %error, "could not apply table descriptors to the store");
     }
 }

@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ahash::AHashSet;
+use ahash::{AHashMap, AHashSet};
 use types::expr::Expr;
 
 use crate::binder::{self, Dependencies, SystemCatalog};
@@ -44,14 +44,19 @@ pub(super) fn dropped_objects(
     named: &[Object],
 ) -> Vec<DroppedObject> {
     let world = DependencyContext { catalog, system, bodies: OnceCell::new() };
-    let mut search = Search { world, named, stack: Vec::new(), found: Vec::new() };
+    let mut search = Search {
+        world,
+        named: named.iter().collect(),
+        stack: Vec::new(),
+        found: Vec::new(),
+        positions: AHashMap::new(),
+    };
     for object in named {
         search.visit(object, None, true);
     }
     // Parts of dropped objects are not reported.
-    let whole: Vec<Object> = search.found.iter().map(|one| one.object.clone()).collect();
     for one in &mut search.found {
-        one.silent |= whole.iter().any(|other| one.object.is_part_of(other));
+        one.silent |= one.object.wholes().any(|whole| search.positions.contains_key(&whole));
     }
     search.found
 }
@@ -185,19 +190,22 @@ impl DependencyContext<'_> {
 
 struct Search<'a> {
     world: DependencyContext<'a>,
-    named: &'a [Object],
+    named: AHashSet<&'a Object>,
     stack: Vec<Object>,
     found: Vec<DroppedObject>,
+    /// The positions in `found`.
+    positions: AHashMap<Object, usize>,
 }
 
 impl Search<'_> {
     fn visit(&mut self, object: &Object, on: Option<&Object>, silent: bool) {
-        if let Some(known) = self.found.iter_mut().find(|known| known.object == *object) {
-            known.silent |= silent;
+        if let Some(position) = self.positions.get(object) {
+            self.found[*position].silent |= silent;
             return;
         }
-        let mut around = self.stack.iter().chain(self.named);
-        if on.is_some() && around.any(|other| other == object || object.is_part_of(other)) {
+        let is_around =
+            |object: &Object| self.named.contains(object) || self.stack.contains(object);
+        if on.is_some() && (is_around(object) || object.wholes().any(|whole| is_around(&whole))) {
             return;
         }
         self.stack.push(object.clone());
@@ -207,6 +215,7 @@ impl Search<'_> {
         }
         self.stack.pop();
         let on = on.cloned();
+        self.positions.insert(object.clone(), self.found.len());
         self.found.push(DroppedObject { object: object.clone(), on, silent });
     }
 }

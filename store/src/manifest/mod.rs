@@ -529,18 +529,34 @@ impl Manifest {
     /// the edit is lost if the manifest [is settled](Manifest::is_settled), otherwise its outcome
     /// is unknown until a restart.
     pub fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
+        self.append_all(std::slice::from_ref(edit))
+    }
+
+    /// Applies edits together: more than one by a rewrite of the file, because a crash during the
+    /// append of several records may leave a later one without an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Manifest::append`], for all of the edits.
+    pub fn append_all(&mut self, edits: &[ManifestEdit]) -> Result<()> {
         if self.header.closed {
             return Err(Error::ShutDown);
         }
         let mut next = self.state.clone();
-        next.apply(edit).map_err(|detail| Error::InvalidRequest(format!("manifest: {detail}")))?;
-        check_edit(&self.state, edit, &next);
+        for edit in edits {
+            let before = next.clone();
+            next.apply(edit)
+                .map_err(|detail| Error::InvalidRequest(format!("manifest: {detail}")))?;
+            check_edit(&before, edit, &next);
+        }
         let log = self.log.take().filter(|log| next.log < Some(*log));
         next.log = next.log.max(log);
         let before = std::mem::replace(&mut self.state, next);
         let outgrown = self.written_bytes > REWRITE_BYTES_MIN.max(4 * self.base_bytes);
-        let written =
-            if self.file.is_none() || outgrown { self.rewrite() } else { self.write(edit, log) };
+        let written = match edits {
+            [edit] if self.file.is_some() && !outgrown => self.write(edit, log),
+            _ => self.rewrite(),
+        };
         if written.is_err() {
             self.file = None;
             self.state = before;

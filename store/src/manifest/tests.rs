@@ -95,6 +95,27 @@ fn invalid_edit_is_rejected_without_effect() {
 }
 
 #[test]
+fn edits_applied_together_survive_crash_or_have_no_effect() {
+    let both: Vec<ManifestEdit> =
+        [1, 2].map(|id| ManifestEdit::DropTable { table: TableId(id) }).into();
+    for failing in 0..6 {
+        let env = FaultEnv::new(failing);
+        let mut manifest = open(&env).unwrap();
+        [1, 2, 3].iter().for_each(|id| manifest.append(&table(*id)).unwrap());
+        env.fail_after(failing);
+        let done = manifest.append_all(&both).is_ok();
+        for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Holed] {
+            let count = open(&env.after_crash(unsynced)).unwrap().state().tables.len();
+            assert!(count == 1 || !done && count == 3, "{count} after write {failing}");
+        }
+    }
+    let mut manifest = open(&FaultEnv::new(1)).unwrap();
+    manifest.append(&table(1)).unwrap();
+    assert!(matches!(manifest.append_all(&both), Err(Error::InvalidRequest(_))));
+    assert_eq!(manifest.state().tables.len(), 1);
+}
+
+#[test]
 fn torn_tail_is_truncated_but_earlier_corruption_is_error() {
     let whole = bytes_of(&[table(1), table(2)]);
     let one = bytes_of(&[table(1)]);

@@ -12,7 +12,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
 
 /// An object, or a part of one, that can be dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A schema, by its number.
     Schema(u32),
@@ -167,22 +167,24 @@ impl Object {
         })
     }
 
+    /// Returns the objects that it is a part of.
+    pub fn wholes(&self) -> impl Iterator<Item = Object> + use<> {
+        let (whole, column) = match self {
+            Object::Column(table, _) | Object::Index(table, _) | Object::Constraint(table, _) => {
+                (Some(Object::Table(*table)), None)
+            }
+            Object::Default(table, column) => {
+                (Some(Object::Table(*table)), Some(Object::Column(*table, *column)))
+            }
+            Object::Attribute(number, _) => (Some(Object::Type(*number)), None),
+            _ => (None, None),
+        };
+        whole.into_iter().chain(column)
+    }
+
     /// Returns whether it is a part of another object.
     pub fn is_part_of(&self, other: &Object) -> bool {
-        match (self, other) {
-            (
-                Object::Column(table, _)
-                | Object::Default(table, _)
-                | Object::Index(table, _)
-                | Object::Constraint(table, _),
-                Object::Table(whole),
-            ) => table == whole,
-            (Object::Default(table, column), Object::Column(of, whole)) => {
-                table == of && column == whole
-            }
-            (Object::Attribute(number, _), Object::Type(whole)) => number == whole,
-            _ => false,
-        }
+        self.wholes().any(|whole| whole == *other)
     }
 
     /// Returns its description in messages: `table t`.
