@@ -11,8 +11,8 @@
 //!
 //! A thread counts locally and updates the account for which it works ([`AccountId::enter`]) when
 //! the difference reaches [`STEP_BYTES`]. Threads that read ahead for a session work for its
-//! account. If memory changes its owner, as a block does that enters the cache,
-//! [`give_to_server`] transfers the charge.
+//! account. If memory changes its owner, as a block does that enters the cache or a definition that
+//! is committed, [`give_to_server`] transfers the charge.
 //!
 //! Near the limit ([`set_limit`]) the [watcher](watch) is woken, and cancels the largest
 //! statement once the limit is exceeded. Further above it, threads that work for sessions are
