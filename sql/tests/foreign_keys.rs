@@ -61,7 +61,7 @@ fn delete_of_parent_fails_for_child_newer_than_snapshot() {
     let mut server = server();
     server.run("b", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM child");
     server.run("a", "INSERT INTO child (parent) VALUES (4)");
-    assert_eq!(code(&server.run("b", "DELETE FROM parent WHERE id = 4")), "error 40001");
+    assert_eq!(code(&server.run("b", "DELETE FROM parent WHERE id = 4")), "error 23503");
     server.run("b", "ROLLBACK");
     // A row that the transaction itself has deleted is no reference.
     server.run("b", "BEGIN ISOLATION LEVEL REPEATABLE READ");

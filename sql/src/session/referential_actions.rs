@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashSet;
-use store::transaction::{Isolation, TableLockMode, TransactionOptions};
+use store::transaction::TableLockMode;
 use store::{CellBatch, Get, TableId, Transaction};
 use types::{Datum, SqlType};
 
@@ -16,7 +15,7 @@ use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::Result;
 use crate::exec;
 use crate::exec::constraint_queue::{
     ConstraintQueue, ForeignKeyCheck, KeyChange, REFERENCES_MAX, ReferenceCheck, TableConstraints,
@@ -27,6 +26,11 @@ use crate::parser::quoted;
 use crate::session::deferred_constraints::DeferredConstraints;
 use crate::session::prepared::StatementPlan;
 use crate::session::statement_executor::StatementExecutor;
+
+/// Look-up of a referencing row.
+const LOOK_UP: &str = " LIMIT 1";
+/// Look-up that waits for a transaction that deletes or changes the row, as in PostgreSQL.
+const LOCK: &str = " LIMIT 1 FOR KEY SHARE";
 
 /// Executor of the checks and actions of foreign keys.
 pub(super) struct ReferentialActions<'a> {
@@ -135,18 +139,21 @@ impl ReferentialActions<'_> {
         }
     }
 
-    /// Executes the referential action of a removed key; a violation of a deferred constraint is
-    /// queued.
+    /// Executes the referential action of a removed key; a possible violation of a deferred
+    /// constraint is queued, without a wait for other transactions.
     fn react(&mut self, check: ReferenceCheck) -> Result<()> {
         let is_deferred =
             check.foreign_key.is_deferred && action(&check) == ReferentialAction::NoAction;
-        match self.execute_action(&check) {
-            Err(error)
-                if is_deferred && error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION =>
-            {
-                self.executor.defer(check)
-            }
-            done => done,
+        if !is_deferred {
+            return self.execute_action(&check);
+        }
+        let transaction = self.transaction();
+        transaction.begin_statement();
+        let _newest = transaction.read_newest()?;
+        match self.is_referenced(&check, LOOK_UP)? {
+            true => self.executor.defer(check),
+            // The lock of the row excludes new references until the transaction ends.
+            false => Ok(()),
         }
     }
 
@@ -169,7 +176,7 @@ impl ReferentialActions<'_> {
         {
             return Ok(());
         }
-        match self.is_referenced(check)? {
+        match self.is_referenced(check, LOCK)? {
             true => Err(check.violation(self.executor.settings.style())),
             false => Ok(()),
         }
@@ -183,9 +190,7 @@ impl ReferentialActions<'_> {
         let transaction = self.transaction();
         // The row has been locked only since it was written.
         transaction.begin_statement();
-        if transaction.isolation().is_repeatable() {
-            self.refuse_unseen(check)?;
-        }
+        let _newest = transaction.read_newest()?;
         let action = action(check);
         if action == ReferentialAction::NoAction {
             let mut cells = CellBatch::new();
@@ -237,7 +242,7 @@ impl ReferentialActions<'_> {
 
     /// Fails if a row references the key.
     fn refuse_referenced(&mut self, check: &ReferenceCheck) -> Result<()> {
-        if !self.is_referenced(check)? {
+        if !self.is_referenced(check, LOCK)? {
             return Ok(());
         }
         let ForeignKeyCheck { key, referencing, referenced, .. } = &*check.foreign_key;
@@ -255,67 +260,12 @@ impl ReferentialActions<'_> {
         Err(violated(referencing, key, message, detail))
     }
 
-    /// Returns whether a row references the key. At READ COMMITTED a row that another transaction
-    /// deletes or changes is waited for, as in PostgreSQL.
-    fn is_referenced(&mut self, check: &ReferenceCheck) -> Result<bool> {
-        let is_repeatable = self.executor.open.as_ref().is_some_and(|open| open.is_repeatable());
-        let lock = if is_repeatable { "" } else { " FOR KEY SHARE" };
-        let planned = self.plan(("SELECT 1 FROM", lock), check)?;
+    /// Returns whether a row references the key, by [`LOOK_UP`] or [`LOCK`].
+    fn is_referenced(&mut self, check: &ReferenceCheck, look_up: &str) -> Result<bool> {
+        let planned = self.plan(("SELECT 1 FROM", look_up), check)?;
         let mut rows = exec::open(&planned.plan, self.context(&check.values, Some(&planned)))?;
         // A batch has at least one row.
         Ok(rows.next()?.is_some())
-    }
-
-    /// At REPEATABLE READ the internal statements use the transaction's snapshot: fails for a
-    /// reference that was committed after it.
-    fn refuse_unseen(&mut self, check: &ReferenceCheck) -> Result<()> {
-        let table = &check.foreign_key.referencing;
-        let keys: Vec<usize> = table.key_columns().collect();
-        let planned = self.plan(("SELECT * FROM", ""), check)?;
-        let own = self.context(&check.values, Some(&planned));
-        let mut seen = AHashSet::new();
-        let latest = TransactionOptions {
-            isolation: Isolation::ReadCommitted,
-            read_only: true,
-            ..TransactionOptions::default()
-        };
-        let latest = Arc::new(self.executor.engine.store().begin(latest));
-        latest.require_commit(own.transaction.required_commit());
-        latest.begin_statement();
-        let fresh = Context { transaction: latest, view: Arc::default(), ..own.clone() };
-        let visible: Vec<usize> = table.visible_columns().collect();
-        let row_key = |values: Vec<Datum>| -> Result<Option<Vec<u8>>> {
-            let mut row = vec![Datum::Null; table.columns.len()];
-            for (column, value) in visible.iter().zip(values) {
-                row[*column] = value;
-            }
-            match keys.iter().all(|key| visible.contains(key)) {
-                true => Ok(Some(table.layout.encode_key(&row)?)),
-                false => Ok(None),
-            }
-        };
-        let own = Context { view: Arc::default(), ..own };
-        for (context, is_own) in [(own.clone(), true), (fresh, false)] {
-            let mut rows = exec::open(&planned.plan, context)?;
-            while let Some(batch) = rows.next()? {
-                for at in 0..batch.row_count {
-                    let key = row_key(batch.row(at))?;
-                    if is_own {
-                        seen.insert(key);
-                    } else if !seen.contains(&key) && self.is_there(&own, table, key.as_deref())? {
-                        bail!(SERIALIZATION_FAILURE: "could not serialize access due to concurrent update");
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether a row exists for this transaction, including its own changes.
-    fn is_there(&self, own: &Context, table: &Table, key: Option<&[u8]>) -> Result<bool> {
-        let Some(key) = key else { return Ok(true) };
-        let mut cells = CellBatch::new();
-        Ok(own.transaction.get_locked(table.id, &Get::new(key), &mut cells)?)
     }
 
     /// Returns the plan of an internal statement over the rows that reference a key, with

@@ -70,6 +70,7 @@ pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, RowReadAhead, StatementView, TableReader};
 pub use row_lock::{SeenLock, SeenRow};
 pub use scan_partitions::PartitionRange;
+pub use snapshot_check::NewestReads;
 
 /// Isolation level: the snapshot that statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,11 +213,18 @@ pub struct Transaction {
 /// Snapshot and staged writes that reads of the present statement see.
 struct StatementSnapshot {
     snapshot: Option<Arc<Snapshot>>,
+    /// Newer snapshot that is read instead; see [`Transaction::read_newest`].
+    newest: Option<Arc<Snapshot>>,
     staged_through: Sequence,
     now_micros: i64,
 }
 
 impl StatementSnapshot {
+    /// Returns the snapshot that is read, if there is one.
+    fn shown(&self) -> Option<&Arc<Snapshot>> {
+        self.newest.as_ref().or(self.snapshot.as_ref())
+    }
+
     /// Returns the read specification for the newest versions.
     fn spec(&self, snapshot: Sequence) -> ReadSpec {
         ReadSpec {
@@ -246,6 +254,7 @@ impl Transaction {
         let tracker = serializable::tracker(&engine, &mut options);
         let statement = StatementSnapshot {
             snapshot: None,
+            newest: None,
             staged_through: Sequence(Sequence::STAGED),
             now_micros: 0,
         };
@@ -444,7 +453,7 @@ impl Transaction {
     /// Returns the read specification of the present statement.
     fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> Result<ReadSpec> {
         let mut statement = self.statement.lock();
-        let snapshot = match &statement.snapshot {
+        let snapshot = match statement.shown() {
             Some(snapshot) => snapshot.sequence(),
             None => self.take_snapshot(&mut statement)?.sequence(),
         };
@@ -487,7 +496,7 @@ impl Transaction {
 
     /// Checks, after a read, that the statement's snapshot was open throughout.
     fn check_snapshot(&self) -> Result<()> {
-        self.statement.lock().snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.check())
+        self.statement.lock().shown().map_or(Ok(()), |snapshot| snapshot.check())
     }
 
     /// Returns whether a row exists, within the limits of `get`. Reads no more than the first

@@ -354,7 +354,7 @@ impl Transaction {
     /// [`Error::LogFailed`](crate::Error::LogFailed) if no snapshot could be taken.
     pub fn view(&self) -> Result<StatementView> {
         let mut statement = self.statement.lock();
-        let snapshot = match &statement.snapshot {
+        let snapshot = match statement.shown() {
             Some(snapshot) => Arc::clone(snapshot),
             None => self.take_snapshot(&mut statement)?,
         };
@@ -367,7 +367,9 @@ impl Transaction {
         let mut statement = self.statement.lock();
         statement.staged_through = view.spec.staged_through;
         statement.now_micros = view.spec.now_micros;
-        statement.snapshot = Some(Arc::clone(&view.snapshot));
+        if statement.newest.is_none() {
+            statement.snapshot = Some(Arc::clone(&view.snapshot));
+        }
     }
 
     /// Returns a reader of a table with the snapshot of the present statement.

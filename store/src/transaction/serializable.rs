@@ -8,7 +8,6 @@ use crate::engine::{CommitWrites, Engine, UNPLACED};
 use crate::error::{Error, Result};
 use crate::lock::Owner;
 use crate::mutation::{Consistency, Mutation};
-use crate::scan::TimeRange;
 use crate::serializable::{PendingCommit, ReadTracker, SerializableMode, Validation, WriteSet};
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
@@ -82,7 +81,7 @@ impl Transaction {
     /// Tracks a read of the newest version of a row, if that is newer than the snapshot.
     pub(super) fn note_newest(&self, table: &Table, row: &[u8]) -> Result<()> {
         if let Some(tracker) = &self.tracker
-            && is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)?
+            && is_newer(table, row, self.own_snapshot()?)?
         {
             tracker.note_newer();
         }
@@ -93,7 +92,7 @@ impl Transaction {
     /// another transaction inserted it.
     pub(super) fn check_newer(&self, table: &Table, row: &[u8]) -> Result<()> {
         let Some(tracker) = &self.tracker else { return Ok(()) };
-        if !is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)? {
+        if !is_newer(table, row, self.own_snapshot()?)? {
             return Ok(());
         }
         if tracker.has_read(table.id(), row) {
@@ -110,7 +109,7 @@ impl Transaction {
         let mut writes = self.engine.serializable.write_set();
         batch.iter().for_each(|mutation| writes.add_row(table, &mutation.row));
         writes.finish();
-        let snapshot = self.spec(TimeRange::ALL, 1, false)?.snapshot;
+        let snapshot = self.own_snapshot()?;
         self.engine.serializable.check_writes(snapshot, tracker, &writes)
     }
 
@@ -145,7 +144,7 @@ impl Transaction {
     ) -> Result<Option<PendingCommit<'a>>> {
         let asked = Validation {
             transaction: self.owner.0,
-            snapshot: self.spec(TimeRange::ALL, 1, false)?.snapshot,
+            snapshot: self.own_snapshot()?,
             tracker,
             writes,
         };
