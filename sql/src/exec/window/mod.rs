@@ -37,7 +37,7 @@ use crate::error::Result;
 use crate::exec::join_core::ColumnRows;
 use crate::exec::project::columns_of;
 use crate::exec::window::functions::FunctionResults;
-use crate::exec::window::references::{GatheredValues, ReferencedArgument};
+use crate::exec::window::references::{GatheredValues, InputColumns, ReferencedArgument};
 use crate::exec::window::run::PartitionRun;
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::{SortKey, WindowFunction};
@@ -66,8 +66,8 @@ pub(super) struct WindowAgg {
 
 /// Expressions of a node, over the input columns that they read.
 struct Computation {
-    /// Positions of these columns in the input, ascending.
-    columns: Vec<usize>,
+    /// These columns.
+    columns: InputColumns,
     types: Vec<DataType>,
     partition_by: Vec<Expr>,
     order_by: Vec<SortKey>,
@@ -106,23 +106,20 @@ impl Computation {
         node.partition_by.iter().for_each(&mut visit);
         node.order_by.iter().for_each(|key| visit(&key.expression));
         functions.iter().for_each(|function| function.for_each_expression(&mut visit));
-        columns.sort_unstable();
-        columns.dedup();
-        let position = |column| columns.partition_point(|other| *other < column);
-        let remap =
-            |expression: &mut Expr| *expression = expression.clone().remap_columns(&position);
+        let columns = InputColumns::new(columns);
+        let remap = |expression: &mut Expr| columns.renumber(expression);
         let mut partition_by = node.partition_by.clone();
         partition_by.iter_mut().for_each(remap);
         let mut order_by = node.order_by.clone();
         order_by.iter_mut().for_each(|key| remap(&mut key.expression));
         functions.iter_mut().for_each(|function| function.for_each_expression_mut(&mut { remap }));
-        let types = columns.iter().map(|column| node.input_types[*column].clone()).collect();
+        let types = columns.types(&node.input_types);
         Computation { columns, types, partition_by, order_by, functions, arguments }
     }
 
     /// Returns the columns of an input batch that the computation reads.
     fn inputs(&self, batch: &Batch) -> Batch {
-        let columns = self.columns.iter().map(|column| Arc::clone(&batch.columns[*column]));
+        let columns = self.columns.of(batch).map(Arc::clone);
         Batch { columns: columns.collect(), row_count: batch.row_count }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 use types::vector::RowSizes;
-use types::{Batch, Vector};
+use types::{Batch, DataType, Vector};
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
@@ -27,10 +27,38 @@ pub(super) enum ValueSource {
     Null,
 }
 
+/// Columns of the input that expressions read, ascending.
+pub(super) struct InputColumns(Vec<usize>);
+
+impl InputColumns {
+    /// Returns the distinct columns.
+    pub(super) fn new(mut columns: Vec<usize>) -> InputColumns {
+        columns.sort_unstable();
+        columns.dedup();
+        InputColumns(columns)
+    }
+
+    /// Renumbers the columns of an expression: each becomes its position among these.
+    pub(super) fn renumber(&self, expression: &mut Expr) {
+        let position = |column| self.0.partition_point(|other| *other < column);
+        *expression = expression.clone().remap_columns(&position);
+    }
+
+    /// Returns these columns of a batch of the input.
+    pub(super) fn of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = &'a Arc<Vector>> {
+        self.0.iter().map(|column| &batch.columns[*column])
+    }
+
+    /// Returns their types.
+    pub(super) fn types(&self, input_types: &[DataType]) -> Vec<DataType> {
+        self.0.iter().map(|column| input_types[*column]).collect()
+    }
+}
+
 /// Argument that is evaluated at the referenced rows.
 pub(super) struct ReferencedArgument {
     /// Columns of the input that the expression reads.
-    columns: Vec<usize>,
+    columns: InputColumns,
     /// Expression over these columns.
     expression: Expr,
 }
@@ -53,12 +81,9 @@ impl ReferencedArgument {
         if !is_reference || function.arguments.is_empty() {
             return None;
         }
-        let expression = function.arguments.remove(0);
-        let mut columns = expression.columns();
-        columns.sort_unstable();
-        columns.dedup();
-        let position = |column| columns.partition_point(|other| *other < column);
-        let expression = expression.remap_columns(&position);
+        let mut expression = function.arguments.remove(0);
+        let columns = InputColumns::new(expression.columns());
+        columns.renumber(&mut expression);
         Some(ReferencedArgument { columns, expression })
     }
 
@@ -100,7 +125,7 @@ impl ReferencedArgument {
                 }
                 positions[*result] = Some((values.len() + selection.len() - 1) as u32);
             }
-            let columns = self.columns.iter().map(|column| &batch.columns[*column]);
+            let columns = self.columns.of(&batch);
             let columns = columns.map(|column| Arc::new(column.take(&selection))).collect();
             let referenced = Batch { columns, row_count: selection.len() };
             let evaluated = column_of(&self.expression, &referenced, &context.eval)?;
