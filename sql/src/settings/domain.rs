@@ -1,7 +1,12 @@
-//! Summaries of settings for the manual: values with type, unit and bounds, default, effect.
+//! Summaries of settings: values with type, unit and bounds, default and effect, for the manual;
+//! units and values in them, for `pg_settings`.
 
-use crate::settings::quantity::{INTEGER_MAX, Units};
-use crate::settings::{SPECS, SettingKind, SettingSpec, WITHOUT_EFFECT};
+use std::borrow::Cow;
+
+use crate::settings::quantity::{
+    INTEGER_MAX, PAGE_KILOBYTES, SIZE_UNITS, TIME_UNITS, Units, parse_quantity, parse_real,
+};
+use crate::settings::{SPECS, SettingDescription, SettingKind, SettingSpec, WITHOUT_EFFECT};
 
 /// Summary of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,50 @@ pub fn summaries() -> impl Iterator<Item = SettingSummary> {
         description: spec.description,
         has_effect: spec.description != WITHOUT_EFFECT,
     })
+}
+
+impl SettingDescription<'_> {
+    /// Returns the unit of numbers in `pg_settings`, if there is one.
+    pub fn unit(&self) -> Option<&'static str> {
+        self.domain.unit()
+    }
+
+    /// Returns a value as `pg_settings` shows it: a number in that unit, if there is one.
+    pub fn in_unit<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        self.domain.in_unit(value)
+    }
+}
+
+impl SettingKind {
+    /// Returns the unit of a number without a unit.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        Some(match self {
+            SettingKind::Quantity(units, ..) => units[0].0,
+            SettingKind::Milliseconds | SettingKind::RealMilliseconds(..) => TIME_UNITS[0].0,
+            SettingKind::Kilobytes | SettingKind::KilobyteLimit => SIZE_UNITS[0].0,
+            SettingKind::Pages(..) => "8kB",
+            _ => return None,
+        })
+    }
+
+    fn in_unit<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        let number = match self {
+            SettingKind::Quantity(units, ..) => parse_quantity(value, units),
+            SettingKind::Milliseconds => parse_quantity(value, TIME_UNITS),
+            SettingKind::Kilobytes | SettingKind::KilobyteLimit => {
+                parse_quantity(value, SIZE_UNITS)
+            }
+            SettingKind::Pages(..) => {
+                parse_quantity(value, SIZE_UNITS).map(|size| size / PAGE_KILOBYTES)
+            }
+            SettingKind::RealMilliseconds(..) => {
+                let millis = parse_real(value, TIME_UNITS);
+                return millis.map_or(Cow::Borrowed(value), |millis| millis.to_string().into());
+            }
+            _ => None,
+        };
+        number.map_or(Cow::Borrowed(value), |number| number.to_string().into())
+    }
 }
 
 fn values(spec: &SettingSpec) -> String {

@@ -169,6 +169,7 @@ pub struct SettingDescription<'s> {
     pub kind: &'static str,
     /// Values of an `enum`.
     pub words: Option<&'static [&'static str]>,
+    domain: &'static SettingKind,
 }
 
 /// Settings of a session and modes of its transaction. Clones share the values until one is
@@ -340,14 +341,14 @@ impl Settings {
             about: spec.description,
             default: spec.default,
             initial,
+            domain: &spec.kind,
             is_default: self.value_at(index) == spec.default,
             is_fixed: matches!(spec.kind, SettingKind::Fixed),
             kind: match spec.kind {
                 SettingKind::Bool => "bool",
-                SettingKind::Integer(..) | SettingKind::Quantity(..) | SettingKind::Pages(..) => {
-                    "integer"
-                }
                 SettingKind::Real(..) | SettingKind::RealMilliseconds(..) => "real",
+                SettingKind::Integer(..) => "integer",
+                _ if spec.kind.unit().is_some() => "integer",
                 SettingKind::Word(_) => "enum",
                 _ => "string",
             },
