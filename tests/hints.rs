@@ -12,8 +12,8 @@ use crate::raw::{Raw, sqlstate};
 /// First words of statements.
 const VERBS: &[&str] = &[
     "ALTER", "ANALYZE", "CALL", "COMMENT", "COMMIT", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN",
-    "INSERT", "LOCK", "MERGE", "PREPARE", "REFRESH", "REINDEX", "RESET", "ROLLBACK", "SELECT",
-    "SET", "TABLE", "TRUNCATE", "UPDATE", "UPSERT", "VACUUM",
+    "FLUSH", "INSERT", "LOCK", "MERGE", "PREPARE", "REFRESH", "REINDEX", "RESET", "ROLLBACK",
+    "SELECT", "SET", "TABLE", "TRUNCATE", "UPDATE", "UPSERT", "VACUUM",
 ];
 
 const SETUP: &str = "
@@ -117,6 +117,12 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("Try the COPY (SELECT ...) TO variant.", &["COPY (SELECT * FROM view) TO STDOUT"]),
     ("Assign the whole field: SET c.f = ROW(…).", &["UPDATE t SET c.a = 1"]),
     ("Create a global index: CREATE INDEX.", &["CREATE INDEX ON t (g)"]),
+    ("Use FLUSH table", &["FLUSH t"]),
+    ("Use CREATE TABLE … (LIKE table).", &["CREATE TABLE alike (LIKE t)"]),
+    (
+        "Use CREATE TABLE … SPLIT ON (…)",
+        &["CREATE TABLE pre_split (id int PRIMARY KEY) SPLIT ON (10)"],
+    ),
     ("Use CREATE TABLE.", &["CREATE TABLE changeable (id int PRIMARY KEY)"]),
     ("Use UPDATE.", &["UPDATE t SET v = 3"]),
     (

@@ -222,11 +222,11 @@ impl TokenCursor<'_> {
     fn refuse_column_constraint(&mut self) -> Result<bool> {
         self.column_attributes(false)?;
         let position = self.position();
-        let (construct, hint) = match self.peek_word().as_str() {
-            "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
-            "storage" => ("this attribute of a column", "Use ALTER COLUMN … SET STORAGE."),
+        Err(match self.peek_word().as_str() {
+            "row_timestamp" => ParseError::unsupported("ROW_TIMESTAMP", position),
+            "storage" => ParseError::unsupported("this attribute of a column", position)
+                .with_hint("Use ALTER COLUMN … SET STORAGE."),
             _ => return Ok(false),
-        };
-        Err(ParseError::unsupported(construct, position).with_hint(hint))
+        })
     }
 }

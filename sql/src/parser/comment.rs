@@ -40,8 +40,7 @@ impl TokenCursor<'_> {
         }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
-            word => Err(ParseError::unsupported(format!("COMMENT ON {word}"), position)
-                .with_hint("Omit the statement.")),
+            word => Err(ParseError::unsupported(format!("COMMENT ON {word}"), position)),
         }
     }
 

@@ -19,6 +19,45 @@ pub struct ParseError {
     pub hint: Option<String>,
 }
 
+/// Hints of constructs that are not supported, where another one has the same effect.
+const HINTS: &[(&str, &str)] = &[
+    ("BY NAME", "List the columns of both queries in one order."),
+    ("CHECKPOINT", "Use FLUSH table to write the memstores of a table to store files."),
+    ("CLUSTER", "Choose a primary key: rows are stored in its order."),
+    ("CONNECT BY", "Use WITH RECURSIVE."),
+    ("CREATE RULE", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
+    ("CREATE TABLE … OF", "Use CREATE TABLE … (LIKE table)."),
+    ("CREATE TRIGGER", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
+    ("FETCH … PERCENT", "Compare percent_rank() in an outer query."),
+    ("FOR SYSTEM_TIME other than AS OF", "Use FOR SYSTEM_TIME AS OF."),
+    ("GRANT", "Omit the statement. Every client that may connect may do everything."),
+    ("GROUP BY ALL", "List the expressions."),
+    ("INCREMENT", "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE."),
+    ("INHERITS", "Use CREATE TABLE … (LIKE table)."),
+    ("JSON_TABLE", "Use jsonb_to_recordset() or jsonb_path_query()."),
+    ("LIMIT BY", "Compare row_number() in an outer query."),
+    ("LISTEN", "Query a table at intervals."),
+    ("NO INHERIT", "Omit it. Tables do not inherit from one another."),
+    ("NOTIFY", "Query a table at intervals."),
+    ("ORDER BY ALL", "List the expressions."),
+    ("PARTITION BY", "Use CREATE TABLE … SPLIT ON (…), which divides one table into regions."),
+    ("PARTITION OF", "Use CREATE TABLE … SPLIT ON (…), which divides one table into regions."),
+    ("PIVOT", "Use aggregates with FILTER (WHERE …)."),
+    ("QUALIFY", "Compare the window function in an outer query."),
+    ("REASSIGN", "Omit the statement. One role owns all objects."),
+    ("REVOKE", "Omit the statement. Every client that may connect may do everything."),
+    ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
+    ("TABLESAMPLE", "Use WHERE random() < 0.1."),
+    ("TABLESPACE", "Omit it. All objects are in the data directory."),
+    ("TOP", "Use LIMIT."),
+    ("UNNEST WITH OFFSET", "Use WITH ORDINALITY."),
+    ("a length in octets", "Use bytea; a CHECK on octet_length() can limit it."),
+    ("a modified *", "List the columns."),
+    ("an exclusion constraint", "Use UNIQUE, if the operators are =."),
+    ("option security_barrier of a view", "Omit it. Every client may read all tables."),
+    ("option security_invoker of a view", "Omit it. Every client may read all tables."),
+];
+
 /// The result of parsing.
 pub type Result<T> = std::result::Result<T, ParseError>;
 
@@ -43,17 +82,16 @@ impl ParseError {
         ParseError::new(sqlstate::SYNTAX_ERROR, message, position)
     }
 
-    /// Returns `{construct} is not supported`, 0A000.
+    /// Returns `{construct} is not supported`, 0A000, with the construct's hint if there is one.
     pub fn unsupported(
         construct: impl fmt::Display,
         position: impl Into<Option<usize>>,
     ) -> ParseError {
-        ParseError::new(
-            sqlstate::FEATURE_NOT_SUPPORTED,
-            format!("{construct} is not supported"),
-            position,
-        )
-        .with_hint(format!("Rewrite the statement without {construct}."))
+        let construct = construct.to_string();
+        let hint = HINTS.iter().find(|(known, _)| *known == construct).map(|(_, hint)| *hint);
+        let message = format!("{construct} is not supported");
+        let error = ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position);
+        ParseError { hint: hint.map(str::to_owned), ..error }
     }
 
     /// Returns the same error with a detail.

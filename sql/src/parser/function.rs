@@ -269,7 +269,8 @@ impl TokenCursor<'_> {
             false
         } else if self.is_word("security") || self.is_word("external") {
             let what = "SECURITY DEFINER of a function";
-            return Err(ParseError::unsupported(what, position).with_hint("Omit it."));
+            return Err(ParseError::unsupported(what, position)
+                .with_hint("Omit it. One role owns all functions."));
         } else {
             return Ok(false);
         };

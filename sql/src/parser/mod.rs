@@ -545,10 +545,5 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     if !OTHERS.contains(&word) {
         return None;
     }
-    let hint = match word {
-        "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
-        _ => "Omit the statement.",
-    };
-    let construct = word.to_uppercase();
-    Some(ParseError::unsupported(construct, position).with_hint(hint))
+    Some(ParseError::unsupported(word.to_uppercase(), position))
 }

@@ -18,10 +18,6 @@ const MAX_CHARACTERS: u64 = 10_485_760;
 /// The maximum precision of a declared `numeric`, as in PostgreSQL.
 const MAX_PRECISION: u64 = 1_000;
 
-/// Types of PostgreSQL that bennu does not have.
-const KNOWN_TYPES: &[&str] =
-    &["cidr", "citext", "hstore", "inet", "int4range", "tsquery", "tsvector", "xml"];
-
 impl TokenCursor<'_> {
     /// Reads a type name.
     pub(super) fn type_name(&mut self) -> Result<TypeName> {
@@ -384,7 +380,11 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
         "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
         "binary" | "blob" => "Use bytea.",
         _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
-        _ if KNOWN_TYPES.contains(&bare) => "See the documentation for the supported types.",
+        "cidr" | "inet" | "xml" => "Use text.",
+        "citext" => "Use text, with an index on lower(column).",
+        "hstore" => "Use jsonb.",
+        "int4range" => "Use two columns with CHECK (low <= high).",
+        "tsquery" | "tsvector" => "Use text with LIKE or a regular expression.",
         _ => return undefined_type(name, position),
     };
     ParseError::unsupported(format!("type {name}"), position).with_hint(hint)

@@ -108,7 +108,7 @@ impl Session {
             // LISTEN is not supported, so there is nothing to do.
             Statement::Unlisten => {}
             Statement::SetConstraints(set) => self.run_set_constraints(set)?,
-            _ => return Err(Error::not_supported(tag, "Omit the statement.")),
+            _ => bail!(FEATURE_NOT_SUPPORTED: "{tag} is not supported"),
         }
         Ok(Execution::Done(Completion::new(tag)))
     }

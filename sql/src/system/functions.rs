@@ -194,10 +194,7 @@ fn call(
             // socket.
             Datum::Null
         }
-        _ => {
-            let hint = "See the documentation for the supported functions.";
-            return Err(Error::not_supported(format!("{function}()"), hint));
-        }
+        _ => bail!(FEATURE_NOT_SUPPORTED: "{function}() is not supported"),
     })
 }
 
