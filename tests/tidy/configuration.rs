@@ -3,12 +3,7 @@
 use bennu::command_line::Arguments;
 use clap::{Arg, Command, CommandFactory};
 
-use super::{read, root};
-
-const PAGE: &str = "docs/operations/configuration.md";
-/// First line of the generated part of the page.
-const BEGIN: &str =
-    "<!-- The rest of this page is generated from src/command_line.rs and src/config.rs. -->\n";
+use super::assert_generated;
 
 /// Returns an option with the name of its value.
 fn option_name(option: &Arg) -> String {
@@ -48,12 +43,6 @@ fn sections(command: &Command, above: &str) -> String {
 
 #[test]
 fn configuration_page_lists_options_of_commands() {
-    let path = root().join(PAGE);
-    let page = read(&path);
-    let (head, _) = page.split_once(BEGIN).expect("the page has a generated part");
-    let expected = format!("{head}{BEGIN}{}", sections(&Arguments::command(), ""));
-    if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
-        std::fs::write(&path, &expected).expect("the page can be written");
-    }
-    assert!(page == expected, "{PAGE}: write it again with BENNU_TIDY_UPDATE=1");
+    let options = sections(&Arguments::command(), "");
+    assert_generated("docs/operations/configuration.md", &options);
 }

@@ -6,10 +6,7 @@ use std::collections::BTreeSet;
 use types::aggregate::AggregateKind;
 use types::function::{self, FunctionChapter, Signature, sets};
 
-use super::{read, root};
-
-/// First line of the generated part of a page.
-const BEGIN: &str = "<!-- The rest of this page is generated from types/src/function. -->\n";
+use super::{assert_generated, read, root};
 
 /// The page of each chapter.
 const PAGES: [(FunctionChapter, &str); 12] = [
@@ -85,21 +82,10 @@ fn table_of_sets() -> String {
 
 #[test]
 fn function_pages_match_tables() {
-    let mut outdated = Vec::new();
     let chapters = PAGES.iter().map(|(chapter, name)| (*name, tables(*chapter)));
     for (name, tables) in chapters.chain([("set-returning", table_of_sets())]) {
-        let path = root().join(format!("docs/sql/functions/{name}.md"));
-        let page = read(&path);
-        let (head, _) = page.split_once(BEGIN).expect("the page has a generated part");
-        let expected = format!("{head}{BEGIN}{tables}");
-        if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
-            std::fs::write(&path, &expected).expect("the page can be written");
-        }
-        if page != expected {
-            outdated.push(name);
-        }
+        assert_generated(&format!("docs/sql/functions/{name}.md"), &tables);
     }
-    assert!(outdated.is_empty(), "{outdated:?}: write them again with BENNU_TIDY_UPDATE=1");
 }
 
 #[test]

@@ -58,6 +58,26 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Compares the generated part of a page with its text; `BENNU_TIDY_UPDATE=1` writes it. The part
+/// begins after a comment that names the source, and ends at another comment or with the page.
+fn assert_generated(page: &str, part: &str) {
+    let path = root().join(page);
+    let text = read(&path);
+    let comment = text.find(" is generated from ").expect("the page has a generated part");
+    let begin = comment + text[comment..].find('\n').expect("the comment is a line") + 1;
+    let end = text[begin..].find("<!-- End of the generated part. -->");
+    let end = end.map_or(text.len(), |length| begin + length);
+    if text[begin..end] == *part {
+        return;
+    }
+    assert!(
+        std::env::var_os("BENNU_TIDY_UPDATE").is_some(),
+        "{page}: write it again with BENNU_TIDY_UPDATE=1"
+    );
+    fs::write(&path, [&text[..begin], part, &text[end..]].concat())
+        .expect("the page can be written");
+}
+
 fn crate_folders() -> impl Iterator<Item = PathBuf> {
     ARROWS.iter().map(|(layer, _)| root().join(layer))
 }

@@ -3,11 +3,7 @@
 
 use sql::storage_options::{OPTIONS, OptionChange, OptionKind, OptionScope, OptionSpec};
 
-use super::{read, root};
-
-/// First and last line of the generated part of the page.
-const BEGIN: &str = "<!-- This part is generated from sql/src/storage_options/table.rs. -->\n";
-const END: &str = "<!-- End of the generated part. -->\n";
+use super::assert_generated;
 
 fn scope(scope: &OptionScope) -> &'static str {
     match scope {
@@ -61,10 +57,6 @@ fn row(spec: &OptionSpec) -> String {
 
 #[test]
 fn options_page_matches_option_table() {
-    let path = root().join("docs/sql/table-options.md");
-    let page = read(&path);
-    let (head, rest) = page.split_once(BEGIN).expect("the page has a generated part");
-    let (_, tail) = rest.split_once(END).expect("the generated part has an end");
     let (parameters, own): (Vec<_>, Vec<_>) =
         OPTIONS.iter().partition(|spec| spec.change == OptionChange::NoEffect);
     let mut part = "\n| Option | Objects | Values | Default | ALTER | Description |\n".to_owned();
@@ -73,9 +65,5 @@ fn options_page_matches_option_table() {
     part += "\nPostgreSQL's storage parameters are stored and shown without effect:\n\n";
     part += "| Parameter | Objects | Values |\n| --- | --- | --- |\n";
     part.extend(parameters.into_iter().map(row));
-    let expected = format!("{head}{BEGIN}{part}\n{END}{tail}");
-    if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
-        std::fs::write(&path, &expected).expect("the page can be written");
-    }
-    assert!(page == expected, "docs/sql/table-options.md: write it again with BENNU_TIDY_UPDATE=1");
+    assert_generated("docs/sql/table-options.md", &(part + "\n"));
 }

@@ -2,11 +2,7 @@
 
 use sql::settings::domain::{SettingSummary, summaries};
 
-use super::{read, root};
-
-/// First and last line of the generated part of the page.
-const BEGIN: &str = "<!-- This part is generated from sql/src/settings. -->\n";
-const END: &str = "<!-- End of the generated part. -->\n";
+use super::assert_generated;
 
 /// Returns the default as a cell; empty for one that changes with each version.
 fn default(setting: &SettingSummary) -> String {
@@ -29,10 +25,6 @@ fn row_without_effect(setting: &SettingSummary) -> String {
 
 #[test]
 fn settings_page_matches_settings() {
-    let path = root().join("docs/sql/settings.md");
-    let page = read(&path);
-    let (head, rest) = page.split_once(BEGIN).expect("the page has a generated part");
-    let (_, tail) = rest.split_once(END).expect("the generated part has an end");
     let (own, others): (Vec<_>, Vec<_>) = summaries().partition(|setting| setting.has_effect);
     let mut part = "\n## Settings with effect\n\n".to_owned();
     part += "| Setting | Values | Default | Description |\n| --- | --- | --- | --- |\n";
@@ -40,9 +32,5 @@ fn settings_page_matches_settings() {
     part += "\n## Settings without effect\n\nThey are checked, stored and shown:\n\n";
     part += "| Setting | Values | Default |\n| --- | --- | --- |\n";
     part.extend(others.iter().map(row_without_effect));
-    let expected = format!("{head}{BEGIN}{part}\n{END}{tail}");
-    if std::env::var_os("BENNU_TIDY_UPDATE").is_some() {
-        std::fs::write(&path, &expected).expect("the page can be written");
-    }
-    assert!(page == expected, "docs/sql/settings.md: write it again with BENNU_TIDY_UPDATE=1");
+    assert_generated("docs/sql/settings.md", &(part + "\n"));
 }
