@@ -1,15 +1,23 @@
 //! Examples of the manual: README.md and the pages below `docs` that have `sql` blocks.
 //!
-//! The `sql` blocks of a page run in order, as `bennu sql` runs them, each page in a database of
-//! its own. The `text` block directly after a `sql` block is its output without command tags.
-//! `sql session=NAME` runs in another session than `sql`. `BENNU_MANUAL_UPDATE=1` writes the
-//! outputs. `sh run` blocks run beside a server, and the `text` block after each is their output;
-//! in other `sh` blocks the commands of `bennu` are parsed, not run.
+//! The blocks of a page run in order; the `text` block directly after one is its output.
+//! `BENNU_MANUAL_UPDATE=1` writes the outputs.
+//!
+//! | Label | Block |
+//! | --- | --- |
+//! | `sql` | runs in a database of the page, as `bennu sql` runs it, without command tags |
+//! | `sql session=NAME` | likewise, in another session |
+//! | `sh run` | runs in an empty directory, beside a server |
+//! | `sh serve` | runs in an empty directory; ends with a server, which is stopped once ready |
+//! | `sh not-run` | builds or tests bennu itself |
+//!
+//! The commands of `bennu` in all `sh` blocks are parsed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -113,21 +121,61 @@ fn output_of(session: &mut Session, text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !is_tag(line)).collect()
 }
 
-/// Runs the statements of a page and returns it with their outputs, or nothing if it has none.
-fn page_with_outputs(page: &str) -> Option<String> {
+/// Database of a page, with its sessions by name.
+struct PageDatabase {
+    database: Database,
+    sessions: BTreeMap<String, Session>,
+    directory: tempfile::TempDir,
+}
+
+impl PageDatabase {
+    fn open() -> PageDatabase {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(directory.path(), bennu::server::options(64 << 20)).unwrap();
+        PageDatabase { database, sessions: BTreeMap::new(), directory }
+    }
+
+    fn output_of(&mut self, block: &FencedBlock<'_>) -> String {
+        let name = block.label.split_once("session=").map_or("", |(_, name)| name);
+        let session = || self.database.session(DEFAULT_USER);
+        let session = self.sessions.entry(name.to_owned()).or_insert_with(session);
+        output_of(session, block.text)
+    }
+
+    fn close(self) {
+        drop(self.sessions);
+        self.database.shut_down().unwrap();
+        drop(self.directory);
+    }
+}
+
+/// Runs the blocks of a page and returns it with their outputs.
+///
+/// # Panics
+///
+/// If the label of a block of SQL or shell commands does not say whether it runs.
+fn page_with_outputs(page: &str) -> String {
     let blocks = fenced_blocks(page);
-    blocks.iter().find(|block| block.label.starts_with("sql"))?;
-    let directory = tempfile::tempdir().unwrap();
-    let database = Database::open(directory.path(), bennu::server::options(64 << 20)).unwrap();
-    let mut sessions: BTreeMap<&str, Session> = BTreeMap::new();
+    let mut database: Option<PageDatabase> = None;
     let (mut written, mut copied) = (String::new(), 0);
     for (position, block) in blocks.iter().enumerate() {
-        if block.label.split(' ').next() != Some("sql") {
-            continue;
-        }
-        let name = block.label.split_once("session=").map_or("", |(_, name)| name);
-        let session = sessions.entry(name).or_insert_with(|| database.session(DEFAULT_USER));
-        let output = output_of(session, block.text);
+        let output = match block.label {
+            "sh run" | "sh serve" if !has_programs(block.text) => continue,
+            "sh run" => output_of_shell(block.text, &TestServer::start()),
+            "sh serve" => output_of_server(block.text),
+            "sh not-run" => continue,
+            label if label == "sql" || label.starts_with("sql session=") => {
+                database.get_or_insert_with(PageDatabase::open).output_of(block)
+            }
+            label => {
+                let language = label.split(' ').next().unwrap_or_default();
+                assert!(
+                    !["sql", "sh", "bash", "shell", ""].contains(&language),
+                    "label \"{label}\""
+                );
+                continue;
+            }
+        };
         written += &page[copied..block.range.end];
         copied = block.range.end;
         if !output.is_empty() {
@@ -138,9 +186,57 @@ fn page_with_outputs(page: &str) -> Option<String> {
         });
         copied = expected.map_or(copied, |expected| expected.range.end);
     }
-    drop(sessions);
-    database.shut_down().unwrap();
-    Some(written + &page[copied..])
+    database.into_iter().for_each(PageDatabase::close);
+    written + &page[copied..]
+}
+
+/// Returns whether the programs that a shell block calls are installed.
+fn has_programs(text: &str) -> bool {
+    let programs = ["psql", "pg_dump", "openssl"];
+    programs.iter().all(|program| !text.contains(program) || installed(program))
+}
+
+/// Ports of the examples.
+const PORTS: [&str; 2] = ["5433", "6000"];
+
+/// Returns what shell commands print in an empty directory, with `bennu`, and with other ports than
+/// those of the manual.
+fn output_of_commands(text: &str, ports: [u16; 2]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_BIN_EXE_bennu")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let pairs = || PORTS.iter().zip(ports);
+    let text =
+        pairs().fold(text.to_owned(), |text, (shown, port)| text.replace(shown, &port.to_string()));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", &text]).env("PATH", path).current_dir(&directory);
+    shell.env("BENNU_LISTEN", format!("127.0.0.1:{}", ports[0]));
+    let output = shell.stdin(std::process::Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}: {errors}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    pairs().fold(printed, |printed, (shown, port)| printed.replace(&port.to_string(), shown))
+}
+
+/// Returns what a shell block prints beside a server.
+fn output_of_shell(text: &str, server: &TestServer) -> String {
+    let [_, other] = free_ports();
+    output_of_commands(text, [server.address().port(), other])
+}
+
+/// Returns what a shell block prints until the server that it ends with is ready. Then the server
+/// is stopped, and must end well.
+fn output_of_server(text: &str) -> String {
+    let wait = "timeout 60 sh -c 'until grep -q \"ready on\" printed; do sleep 0.1; done'";
+    let commands = text.trim_end();
+    let stop = "kill $!; wait $!; cat printed";
+    output_of_commands(&format!("{commands} > printed &\n{wait}\n{stop}\n"), free_ports())
+}
+
+/// Returns free ports.
+fn free_ports() -> [u16; 2] {
+    let listeners = PORTS.map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Returns the first lines of two texts that differ.
@@ -159,7 +255,7 @@ fn examples_of_manual_have_shown_output() {
     let mut differences = Vec::new();
     for path in pages() {
         let page = fs::read_to_string(&path).unwrap();
-        let Some(actual) = page_with_outputs(&page) else { continue };
+        let actual = page_with_outputs(&page);
         if std::env::var_os("BENNU_MANUAL_UPDATE").is_some() {
             fs::write(&path, &actual).unwrap();
         } else if page != actual {
@@ -169,41 +265,6 @@ fn examples_of_manual_have_shown_output() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-}
-
-/// Returns what a shell block prints in an empty directory, with `bennu` and a server on the port
-/// of the manual's examples.
-fn output_of_shell(text: &str, server: &TestServer) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    let folder = Path::new(env!("CARGO_BIN_EXE_bennu")).parent().unwrap();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    let text = text.replace("5433", &server.address().port().to_string());
-    let mut shell = std::process::Command::new("sh");
-    let output = shell.args(["-ec", &text]).env("PATH", path).current_dir(&directory);
-    let output = output.stdin(std::process::Stdio::null()).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn shell_blocks_of_manual_have_shown_output() {
-    let mut count = 0;
-    for path in pages() {
-        let page = fs::read_to_string(&path).unwrap();
-        let blocks = fenced_blocks(&page);
-        let is_installed = |text: &str| !text.contains("psql") || installed("psql");
-        for pair in blocks.windows(2).filter(|pair| pair[0].label == "sh run") {
-            count += 1;
-            if !is_installed(pair[0].text) {
-                continue;
-            }
-            let server = TestServer::start();
-            let printed = output_of_shell(pair[0].text, &server);
-            assert_eq!((pair[1].label, pair[1].text), ("text", &*printed), "{}", path.display());
-        }
-    }
-    assert!(count > 0, "the manual has shell blocks that run");
 }
 
 /// Returns the words of a shell command, without quotes; a comment ends them.
