@@ -104,7 +104,7 @@ fn settings(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
         let words = setting.words.map(|words| array(words.iter().map(text).collect()));
         shape.row([
             ("name", text(setting.name)),
-            ("setting", text(&setting.in_unit(setting.value))),
+            ("setting", text(setting.in_unit(setting.value))),
             ("unit", setting.unit().map_or(Datum::Null, text)),
             ("category", text("bennu")),
             ("short_desc", text(setting.about)),
@@ -120,8 +120,8 @@ fn settings(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
                 }),
             ),
             ("enumvals", words.unwrap_or(Datum::Null)),
-            ("boot_val", text(&setting.in_unit(setting.default))),
-            ("reset_val", text(&setting.in_unit(setting.initial))),
+            ("boot_val", text(setting.in_unit(setting.default))),
+            ("reset_val", text(setting.in_unit(setting.initial))),
             ("pending_restart", Datum::Bool(false)),
         ])
     };

@@ -51,7 +51,7 @@ impl InputColumns {
 
     /// Returns their types.
     pub(super) fn types(&self, input_types: &[DataType]) -> Vec<DataType> {
-        self.0.iter().map(|column| input_types[*column]).collect()
+        self.0.iter().map(|column| input_types[*column].clone()).collect()
     }
 }
 
