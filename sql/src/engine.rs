@@ -173,11 +173,14 @@ impl Engine {
         });
         for wanted in wanted {
             let Some(found) = self.store.table(wanted.id) else { continue };
-            let altered = TableDescriptor {
+            let mut altered = TableDescriptor {
                 name: found.name.clone(),
                 split_points: found.split_points.clone(),
                 ..TableDescriptor::clone(wanted)
             };
+            for (family, found) in altered.families.iter_mut().zip(&found.families) {
+                family.retired.clone_from(&found.retired);
+            }
             if altered == *found {
                 continue;
             }
@@ -186,7 +189,9 @@ impl Engine {
             }
             changed.push(altered);
         }
-        self.store.alter_tables(&changed)?;
+        if !changed.is_empty() {
+            self.store.alter_tables(changed)?;
+        }
         unlogged.into_iter().try_for_each(|table| self.store.flush(table))
     }
 

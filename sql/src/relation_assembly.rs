@@ -258,6 +258,11 @@ fn expiring_families(record: &TableRecord) -> Vec<usize> {
 }
 
 /// Returns the maximum life of the newest version of a cell.
+/// Returns for each family of a table whether its rows expire.
+pub fn expiring_rows(table: &TableRecord) -> Vec<bool> {
+    table.descriptor.families.iter().map(|family| life_of(family).is_some()).collect()
+}
+
 fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
     family.ttl.filter(|_| family.min_versions == 0)
 }

@@ -47,6 +47,8 @@ struct Case {
     /// TTL of each family in seconds; cells expire half a second later, so that no clock value is
     /// ambiguous.
     ttls: Vec<Option<i64>>,
+    /// TTLs that ALTER TABLE has replaced, with the second of the change.
+    retired: Vec<(i64, Vec<Option<i64>>)>,
     min_versions: Vec<u32>,
     /// True if rows expire at the time in a column.
     by_column: bool,
@@ -140,13 +142,33 @@ impl Case {
             let include = COLUMNS[random.below(4)];
             indexes.push(format!("UNIQUE INDEX u ON t ({}) INCLUDE ({include})", COLUMNS[column]));
         }
-        Case { families, ttls, min_versions, by_column, durability, create, indexes, unique }
+        let retired = Vec::new();
+        Case {
+            families,
+            ttls,
+            retired,
+            min_versions,
+            by_column,
+            durability,
+            create,
+            indexes,
+            unique,
+        }
     }
 
     /// Returns whether a cell is live at a time.
     fn is_live(&self, cell: &Cell, family: usize, now: i64) -> bool {
-        let by_family = self.ttls[family].filter(|_| self.min_versions[family] == 0);
-        by_family.is_none_or(|ttl| now - cell.written <= ttl)
+        let survives = |ttls: &[Option<i64>], at: i64| {
+            let ttl = ttls[family].filter(|_| self.min_versions[family] == 0);
+            ttl.is_none_or(|ttl| at - cell.written <= ttl)
+        };
+        let mut later = self.retired.iter().skip_while(|(until, _)| *until <= now);
+        survives(later.next().map_or(&self.ttls, |(_, ttls)| ttls), now)
+            && self
+                .retired
+                .iter()
+                .take_while(|(until, _)| *until <= now)
+                .all(|(until, ttls)| survives(ttls, *until))
             && cell.until.is_none_or(|until| now <= until)
     }
 
@@ -386,7 +408,8 @@ impl Run {
         }
         let column = self.random.below(4);
         let name = COLUMNS[column];
-        match self.random.below(4) {
+        match self.random.below(5) {
+            4 => self.change_ttl(),
             0 => {
                 let wide = !self.wide[column];
                 let to = if wide { "bigint" } else { "int" };
@@ -402,6 +425,20 @@ impl Run {
                 self.reset_history();
             }
             _ => self.replace_w(),
+        }
+    }
+
+    /// Changes TTL and VERSIONS of a family. Rejected if entries of an index could not expire.
+    fn change_ttl(&mut self) {
+        let family = self.random.below(self.case.ttls.len());
+        let (versions, seconds) = (self.random.from(1..4), self.random.from(1..8));
+        let ttl = self.random.chance(70).then_some(seconds);
+        let value = ttl.map_or("forever".to_owned(), |ttl| format!("{ttl}500 milliseconds"));
+        let set = format!("SET (ttl = '{value}', versions = {versions})");
+        if self.alters(&format!("ALTER TABLE t ALTER FAMILY f{family} {set}")) {
+            let before = self.case.ttls.clone();
+            self.case.retired.push((self.now, before));
+            self.case.ttls[family] = ttl;
         }
     }
 

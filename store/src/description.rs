@@ -14,7 +14,7 @@ use crate::error::Result;
 /// Name of the file in the region's directory.
 const NAME: &str = "REGION";
 /// Magic, and version of the content.
-const HEAD: [u8; 12] = *b"bennu-rg\x01\0\0\0";
+const HEAD: [u8; 12] = *b"bennu-rg\x02\0\0\0";
 
 /// Metadata of a region without the manifest.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]

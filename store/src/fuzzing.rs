@@ -139,7 +139,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     let edits = [
         put_table(),
-        ManifestEdit::AlterTable { descriptor: table().into() },
+        ManifestEdit::AlterTables { descriptors: vec![table().into()] },
         ManifestEdit::Region {
             table: TableId(1),
             region: RegionId(1),

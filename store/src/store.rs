@@ -19,7 +19,7 @@ use crate::bulk_load::BulkLoad;
 use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
 use crate::compaction::CompactionRequest;
-use crate::descriptor::{RegionId, TableDescriptor, TableId};
+use crate::descriptor::{RETIRED_RULES_MAX, RegionId, TableDescriptor, TableId};
 use crate::engine::{Engine, Tables};
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -33,6 +33,7 @@ use crate::quota::Quota;
 use crate::read_view::RowEstimate;
 use crate::region::{Region, RewriteTotals};
 use crate::region_replacement;
+use crate::snapshot::Snapshot;
 use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
@@ -235,70 +236,53 @@ impl Store {
     /// [`Error::Io`] the change may have happened, for some regions or after a restart; it can be
     /// retried.
     pub fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
-        self.alter_together(vec![descriptor])
+        self.alter_tables(vec![descriptor])
     }
 
-    /// Alters tables as [`Store::alter_table`] does; many of them together, with one rewrite of the
-    /// manifest.
+    /// As [`Store::alter_table`], for several tables at the same time: a table and its indexes,
+    /// whose cells expire together.
     ///
     /// # Errors
     ///
-    /// Those of [`Store::alter_table`]. Of few tables, the first ones may be altered then.
-    pub fn alter_tables(&self, descriptors: &[TableDescriptor]) -> Result<()> {
-        edit_groups(descriptors).try_for_each(|group| self.alter_together(group.to_vec()))
-    }
-
-    fn alter_together(&self, mut descriptors: Vec<TableDescriptor>) -> Result<()> {
+    /// Those of [`Store::alter_table`].
+    pub fn alter_tables(&self, mut descriptors: Vec<TableDescriptor>) -> Result<()> {
         let Some(master) = self.engine.observers.master() else {
             return self.alter_unobserved(descriptors);
         };
-        let mut all_before = Vec::with_capacity(descriptors.len());
+        let mut before = Vec::new();
         for descriptor in &mut descriptors {
-            let before = Arc::clone(&self.engine.table(descriptor.id)?.descriptor());
-            master.pre_alter_table(&before, descriptor)?;
-            descriptor.id = before.id;
-            all_before.push(before);
+            let present = Arc::clone(&self.engine.table(descriptor.id)?.descriptor());
+            master.pre_alter_table(&present, descriptor)?;
+            descriptor.id = present.id;
+            before.push(present);
         }
         self.alter_unobserved(descriptors)?;
-        for before in all_before {
+        for before in before {
             master.post_alter_table(&before, &self.engine.table(before.id)?.descriptor());
         }
         Ok(())
     }
 
-    fn alter_unobserved(&self, descriptors: Vec<TableDescriptor>) -> Result<()> {
+    fn alter_unobserved(&self, mut descriptors: Vec<TableDescriptor>) -> Result<()> {
         let _defining = self.engine.ddl_lock.lock();
-        let checked = descriptors.into_iter().map(|descriptor| self.checked_change(descriptor));
-        let checked: Vec<_> = checked.collect::<Result<_>>()?;
-        let edits = checked
-            .iter()
-            .map(|(_, descriptor)| ManifestEdit::AlterTable { descriptor: Arc::clone(descriptor) });
-        self.engine.append_edits(&edits.collect::<Vec<_>>())?;
-        checked.into_iter().try_for_each(|(table, descriptor)| self.alter_open(&table, descriptor))
-    }
-
-    /// Checks a new descriptor of a table against the present one.
-    fn checked_change(
-        &self,
-        mut descriptor: TableDescriptor,
-    ) -> Result<(Arc<Table>, Arc<TableDescriptor>)> {
-        let table = self.engine.table(descriptor.id)?;
-        descriptor.split_points.clone_from(&table.descriptor().split_points);
-        check_descriptor(&descriptor)?;
-        let mut after = descriptor.families.iter();
-        for family in &table.descriptor().families {
-            if after.next().is_none_or(|kept| kept.name != family.name) {
-                return Err(Error::InvalidRequest(format!(
-                    "column family \"{}\" cannot be removed, renamed or moved",
-                    family.name
-                )));
-            }
+        // Flushes and compactions by the present rules drop nothing that a reader at the time of
+        // the change sees, until the new rules are set everywhere.
+        let change = self.engine.open_snapshot(SnapshotPurpose::Statement, 0);
+        let mut tables = Vec::new();
+        for descriptor in &mut descriptors {
+            let table = self.engine.table(descriptor.id)?;
+            take_over(&table.descriptor(), descriptor, &change)?;
+            check_descriptor(descriptor)?;
+            tables.push(table);
         }
-        Ok((table, Arc::new(descriptor)))
+        let descriptors: Vec<_> = descriptors.into_iter().map(Arc::new).collect();
+        self.engine
+            .append_edits(&[ManifestEdit::AlterTables { descriptors: descriptors.clone() }])?;
+        tables.iter().zip(descriptors).try_for_each(|(table, new)| self.set_descriptor(table, new))
     }
 
     /// Applies a new descriptor, which the manifest has, to an open table.
-    fn alter_open(&self, table: &Table, descriptor: Arc<TableDescriptor>) -> Result<()> {
+    fn set_descriptor(&self, table: &Table, descriptor: Arc<TableDescriptor>) -> Result<()> {
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
             self.engine.schedule.schedule_policy(region);
@@ -814,6 +798,39 @@ impl Drop for Store {
 /// Returns the groups in which the manifest is changed: each item alone, or many together.
 fn edit_groups<T>(items: &[T]) -> std::slice::Chunks<'_, T> {
     items.chunks(if items.len() < REWRITE_EDITS_MIN { 1 } else { items.len() })
+}
+
+/// Completes a new descriptor of a table by what the store decides: split points and retired
+/// rules.
+fn take_over(
+    present: &TableDescriptor,
+    descriptor: &mut TableDescriptor,
+    change: &Snapshot,
+) -> Result<()> {
+    descriptor.split_points.clone_from(&present.split_points);
+    let mut after = descriptor.families.iter_mut();
+    for family in &present.families {
+        let Some(kept) = after.next().filter(|kept| kept.name == family.name) else {
+            return Err(Error::InvalidRequest(format!(
+                "column family \"{}\" cannot be removed, renamed or moved",
+                family.name
+            )));
+        };
+        kept.retired.clone_from(&family.retired);
+        if kept.has_other_rule(family) {
+            // The clock may have stepped back.
+            let last = family.retired.last().map_or(i64::MIN, |rule| rule.until_micros);
+            let until = change.opened_micros().max(last);
+            kept.retired.push(family.retire(change.sequence().0, until));
+        }
+        if kept.retired.len() > RETIRED_RULES_MAX {
+            return Err(Error::InvalidRequest(format!(
+                "rules of column family \"{}\" were changed more than {RETIRED_RULES_MAX} times",
+                family.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the region records of a new table.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use store::descriptor::Durability;
+use store::descriptor::{Durability, RETIRED_RULES_MAX};
 use store::quota::QuotaLimits;
 use store::transaction::TableLockMode;
 use store::{FamilyDescriptor, TableDescriptor};
@@ -15,7 +15,7 @@ use crate::catalog::ignored_attributes::set_parameter;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
-use crate::catalog::{CatalogEntry, CatalogObject, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::key_constraint::take_table_settings;
 use crate::ddl::options::{check_family, undefined_family};
@@ -120,6 +120,7 @@ impl Ddl<'_> {
                 take_table_settings(Arc::make_mut(&mut index.descriptor), &base);
             }
             set_unlogged(&mut record, unlogged);
+            self.change_expiry(&catalog, (&before, &mut record))?;
             self.changes.altered.push(table.oid);
         }
         if updates.iter().any(|update| !update.spec.is_quota()) {
@@ -131,6 +132,49 @@ impl Ddl<'_> {
             true => self.store_quota(subject, settings.quota),
             false => Ok(()),
         }
+    }
+
+    /// Applies changed rules of expiry to the indexes of a table, whose entries expire with the
+    /// rows.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 for a TTL of a table that foreign keys reference, or if entries were not written so
+    /// that they can expire; 54000 for too many changes.
+    fn change_expiry(
+        &self,
+        catalog: &Catalog,
+        (before, record): (&TableRecord, &mut TableRecord),
+    ) -> Result<()> {
+        let rules = |record: &TableRecord| {
+            let rule = |one: &FamilyDescriptor| (one.versions, one.min_versions, one.ttl);
+            record.descriptor.families.iter().map(rule).collect::<Vec<_>>()
+        };
+        if rules(before) == rules(record) {
+            return Ok(());
+        }
+        let stored = self.engine.store().tables();
+        let stored = stored.iter().find(|known| known.id == record.descriptor.id);
+        let mut families = stored.iter().flat_map(|known| &known.families);
+        if let Some(family) = families.find(|family| family.retired.len() >= RETIRED_RULES_MAX) {
+            bail!(PROGRAM_LIMIT_EXCEEDED: "options of column family \"{}\" were changed too often", family.name;
+                detail "VERSIONS, MIN_VERSIONS and TTL can be changed {RETIRED_RULES_MAX} times.");
+        }
+        let has_ttl =
+            |record: &TableRecord| record.descriptor.families.iter().any(|one| one.ttl.is_some());
+        if has_ttl(record) && !has_ttl(before) && catalog.referencing(record.oid).next().is_some() {
+            let what = "a TTL of a table that foreign keys reference";
+            return Err(Error::not_supported(what, "Drop the foreign keys first."));
+        }
+        let lives = [before, record].map(relation_assembly::expiring_rows);
+        let stays = lives[0] == lives[1] || lives[1] == [false];
+        if !stays && !record.indexes.is_empty() {
+            let what = "a change between FOREVER and a TTL for a table with indexes";
+            let hint = "Drop the indexes, and create them again after the change.";
+            return Err(Error::not_supported(what, hint));
+        }
+        (0..record.indexes.len())
+            .try_for_each(|at| relation_assembly::set_index_families(catalog, record, at))
     }
 
     fn store_quota(&mut self, subject: QuotaSubject, limits: QuotaLimits) -> Result<()> {

@@ -219,13 +219,13 @@ options! {
             "size of the files of one family above which a region is too large";
         "column_families" => Special("'family(column, …), …'", column_families), TABLES, "", Never, field!(column_families),
             "families with their columns, as dumps contain them";
-        "versions" => Integer(1, VERSIONS_MAX), FAMILIES, "1", Never, field!(family.versions),
+        "versions" => Integer(1, VERSIONS_MAX), FAMILIES, "1", AtCommit, field!(family.versions),
             "number of versions retained of each row";
-        "min_versions" => Integer(0, VERSIONS_MAX), FAMILIES, "0", Never, field!(family.min_versions),
+        "min_versions" => Integer(0, VERSIONS_MAX), FAMILIES, "0", AtCommit, field!(family.min_versions),
             "number of versions retained even when older than the TTL; at most `VERSIONS`";
-        "ttl" => DURATION, FAMILIES, "FOREVER", Never, field!(family.ttl),
+        "ttl" => DURATION, FAMILIES, "FOREVER", AtCommit, field!(family.ttl),
             "age at which rows expire";
-        "keep_deleted_cells" => Word(KeepDeletedCells::WORDS), FAMILIES, "FALSE", Never, field!(family.keep_deleted_cells),
+        "keep_deleted_cells" => Word(KeepDeletedCells::WORDS), FAMILIES, "FALSE", AtCommit, field!(family.keep_deleted_cells),
             "whether deleted rows are retained for time travel; TTL: until their deletion is older than the TTL";
         "compression" => Word(Compression::WORDS), FAMILIES, "LZ4", NewFiles, field!(family.compression),
             "compression of blocks";

@@ -162,6 +162,27 @@ pub struct FamilyDescriptor {
     pub compaction: CompactionOptions,
     /// True if data blocks enter the block cache when read.
     pub block_cache: bool,
+    /// Rules that changes of the descriptor have replaced, oldest first. The store sets them.
+    pub retired: Vec<RetiredRule>,
+}
+
+/// Maximum number of retired rules of a family.
+pub const RETIRED_RULES_MAX: usize = 64;
+
+/// Rule of expiry and versions that a change of a family has replaced: what it had ended remains
+/// ended.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+pub struct RetiredRule {
+    /// Sequence of the last commit under the rule.
+    pub last_sequence: u64,
+    /// Time of the change: microseconds since 1970.
+    pub until_micros: i64,
+    /// As [`FamilyDescriptor::versions`].
+    pub versions: u32,
+    /// As [`FamilyDescriptor::min_versions`].
+    pub min_versions: u32,
+    /// As [`FamilyDescriptor::ttl`].
+    pub ttl: Option<Duration>,
 }
 
 impl FamilyDescriptor {
@@ -182,6 +203,7 @@ impl FamilyDescriptor {
             value_layout: Arc::default(),
             compaction: CompactionOptions::default(),
             block_cache: true,
+            retired: Vec::new(),
         }
     }
 }

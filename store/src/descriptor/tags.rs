@@ -5,7 +5,7 @@ use crate::codec::tagged::{FieldInput, FieldValue};
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
     DateTieredOptions, Durability, ExploringOptions, FamilyDescriptor, KeepDeletedCells,
-    LeveledOptions, SplitOptions, SplitPolicy, TableDescriptor, TableId,
+    LeveledOptions, RetiredRule, SplitOptions, SplitPolicy, TableDescriptor, TableId,
 };
 use crate::layout::{EndWidth, SectionKind, ValueLayout, ValuePiece, ValueShape};
 use crate::{tagged_enum, tagged_fields};
@@ -45,6 +45,15 @@ tagged_fields!(FamilyDescriptor {
     11 value_layout,
     12 compaction,
     13 block_cache,
+    14 retired,
+});
+
+tagged_fields!(RetiredRule {
+    1 last_sequence,
+    2 until_micros,
+    3 versions,
+    4 min_versions,
+    5 ttl,
 });
 
 tagged_enum!(KeepDeletedCells { 0 False, 1 True, 2 Ttl });

@@ -23,7 +23,7 @@ use crate::file::Caching;
 use crate::run::{FileRecord, FileSelection, LiveFile, Run, RunCursor, sort_runs};
 use crate::scan::history::begin_without;
 use crate::scan::merge::{Merge, RowOrder};
-use crate::scan::retention::{RetentionKind, RewriteSpec, expiry};
+use crate::scan::retention::{RetentionKind, RewriteSpec};
 
 /// A file is left as it is in a merge only if it has this fraction of the bytes of a flush: small
 /// files are worth merging.
@@ -350,10 +350,7 @@ impl FamilyStore {
 /// may. Files expired by cell TTLs may be dropped in any case: their cells count as never
 /// written.
 pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
-    match view.family.min_versions {
-        0 => expiry(&view.family, now_micros),
-        _ => Timestamp(i64::MIN),
-    }
+    view.family.rules_at(now_micros).dead_below()
 }
 
 /// Returns the begin of the history without the inputs of a plan, all of whose cells have

@@ -46,7 +46,7 @@ use crate::wal::{LogPosition, ManifestMark};
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 8;
+pub const FORMAT_VERSION: u32 = 9;
 /// Magic and version.
 const MAGIC_BYTES: usize = 12;
 /// Name of the file.
@@ -72,10 +72,10 @@ pub enum ManifestEdit {
         /// Its regions in row order.
         regions: Vec<RegionRecord>,
     },
-    /// New settings of a table; its regions stay.
-    AlterTable {
-        /// The table.
-        descriptor: Arc<TableDescriptor>,
+    /// New settings of tables; their regions stay.
+    AlterTables {
+        /// The tables.
+        descriptors: Vec<Arc<TableDescriptor>>,
     },
     /// A table is dropped, with its regions.
     DropTable {
@@ -218,10 +218,12 @@ impl ManifestState {
                     return Err(format!("table {} is created twice", descriptor.id.0));
                 }
             }
-            ManifestEdit::AlterTable { descriptor } => {
-                let table = self.table(descriptor.id)?;
-                table.descriptor = Arc::clone(descriptor);
-                table.fit_regions();
+            ManifestEdit::AlterTables { descriptors } => {
+                for descriptor in descriptors {
+                    let table = self.table(descriptor.id)?;
+                    table.descriptor = Arc::clone(descriptor);
+                    table.fit_regions();
+                }
             }
             ManifestEdit::DropTable { table } => {
                 self.table(*table)?;
@@ -390,12 +392,14 @@ fn check_edit(before: &ManifestState, edit: &ManifestEdit, after: &ManifestState
             "two regions have one id"
         );
     }
-    if let ManifestEdit::AlterTable { descriptor } = edit {
-        let family_count = before.tables.get(&descriptor.id).map(|table| table.families());
-        assert!(
-            family_count.is_none_or(|count| count <= descriptor.families.len()),
-            "column families are never removed"
-        );
+    if let ManifestEdit::AlterTables { descriptors } = edit {
+        for descriptor in descriptors {
+            let family_count = before.tables.get(&descriptor.id).map(|table| table.families());
+            assert!(
+                family_count.is_none_or(|count| count <= descriptor.families.len()),
+                "column families are never removed"
+            );
+        }
     }
 }
 

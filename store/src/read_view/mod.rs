@@ -21,7 +21,7 @@ use crate::run::{FileSelection, LiveFile, Run};
 use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
-use crate::scan::retention::{Retention, expiry};
+use crate::scan::retention::Retention;
 use crate::scan::rows::{FamilyRules, RowOutput, RowReader};
 use crate::source::{RowSpan, ScanSource, admits};
 use crate::staged::StagedFamily;
@@ -117,10 +117,12 @@ impl ReadView {
 
     /// Returns the criteria by which files may have cells for a read.
     fn admission(&self, spec: &ReadSpec) -> FileSelection {
-        let live_from = if spec.raw || self.family.min_versions > 0 {
-            spec.time_range.min
-        } else {
-            spec.time_range.min.max(expiry(&self.family, spec.expires_micros()))
+        let live_from = match spec.raw {
+            true => spec.time_range.min,
+            false => {
+                let rules = self.family.rules_at(spec.expires_micros());
+                spec.time_range.min.max(rules.dead_below())
+            }
         };
         let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.expires_micros() });
         FileSelection { snapshot: spec.snapshot, live_from, seen_from }
@@ -218,7 +220,7 @@ impl ReadView {
 
     /// Returns whether the result of a read depends on its time.
     pub(crate) fn may_expire(&self) -> bool {
-        self.family.ttl.is_some()
+        self.family.has_ttl()
             || self.memstores().any(|memstore| memstore.had(CellType::ExpiringPut))
             || self.runs.iter().any(|run| run.has_expiring())
     }

@@ -20,18 +20,17 @@
 //! 1. Every dropped version ended no later than [`HistoryTracker::begin`], which may be later
 //!    than necessary, never earlier.
 
-use std::time::Duration;
-
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::FamilyDescriptor;
+use crate::scan::rules::ExpirySteps;
 
 /// Tracker of the versions that one flush or compaction drops.
 pub(crate) struct HistoryTracker {
     begin: Timestamp,
-    /// TTL in microseconds, if it alone decides about expiry.
-    ttl: Option<i64>,
+    /// The TTLs of the family.
+    steps: ExpirySteps,
     /// Time by which the rewrite decides expiry.
     now: Timestamp,
     row_markers: SmallVec<[Marker; 2]>,
@@ -54,10 +53,9 @@ const NEVER: Timestamp = Timestamp(i64::MIN);
 impl HistoryTracker {
     /// Returns the tracker of a rewrite that has dropped nothing yet.
     pub(crate) fn new(family: &FamilyDescriptor, now: Timestamp) -> HistoryTracker {
-        let ttl = family.ttl.filter(|_| family.min_versions == 0);
         HistoryTracker {
             begin: NEVER,
-            ttl: ttl.map(micros),
+            steps: family.expiry_steps(),
             now,
             row_markers: SmallVec::new(),
             column_markers: SmallVec::new(),
@@ -109,8 +107,7 @@ impl HistoryTracker {
         until: Timestamp,
         live_at: Option<Timestamp>,
     ) {
-        let ttl = self.ttl.map_or(i64::MAX, |ttl| put.timestamp.0.saturating_add(ttl));
-        let last_seen = until.min(Timestamp(ttl));
+        let last_seen = until.min(Timestamp(self.steps.last_visible(put.timestamp)));
         let mut end = match last_seen < self.now {
             true => Timestamp(last_seen.0 + 1),
             false => self.highest.max(self.row_highest),
@@ -139,17 +136,14 @@ pub(crate) fn begin_without(
     family: &FamilyDescriptor,
     (newest, last_seen): (Timestamp, Timestamp),
 ) -> Timestamp {
-    let ttl = family.ttl.filter(|_| family.min_versions == 0).map(micros);
-    let by_family = ttl.map_or(i64::MAX, |ttl| newest.0.saturating_add(ttl));
+    let by_family = family.expiry_steps().last_visible(newest);
     Timestamp(by_family.min(last_seen.0).saturating_add(1))
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn put(timestamp: i64, sequence: u64) -> KeyParts<'static> {

@@ -15,6 +15,7 @@
 //! If steps 2 and 3 need to know only one cell at a time, [`plain_rows`] does all of it.
 
 pub mod filter;
+pub(crate) mod rules;
 pub(crate) mod history;
 pub mod merge;
 pub(crate) mod plain_rows;

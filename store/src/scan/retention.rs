@@ -20,6 +20,14 @@
 //! In a column without markers of single versions a life ends early only by replacement, and the
 //! rule is plain counting.
 //!
+//! # Changed rules
+//!
+//! VERSIONS is that of the rule in force at the commit: a change of the family retires the rule
+//! with its last commit ([`RetiredRule`](crate::descriptor::RetiredRule)). A higher VERSIONS does
+//! not bring a version back that an earlier rule has ended; a lower one ends versions with the
+//! first commit under it, for all readers. What had expired at the end of a retired rule remains
+//! expired; a read of an earlier time uses the TTL of that time.
+//!
 //! # Cell TTL
 //!
 //! After its TTL has expired, a put counts as if it had never been written, for its reader and
@@ -68,6 +76,7 @@ use smallvec::SmallVec;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
 use crate::scan::history::HistoryTracker;
+use crate::scan::rules::ExpiryFloor;
 use crate::scan::{Horizon, ReadSpec};
 
 /// Decision about a cell.
@@ -114,7 +123,15 @@ pub struct Retention {
     versions: u32,
     min_versions: u32,
     keep_deleted: KeepDeletedCells,
-    /// Cells below have expired.
+    /// VERSIONS of retired rules, with the last commits under them, ascending.
+    retired: SmallVec<[(u64, u32); 2]>,
+    /// Expiry at the ends of the retired rules that retained versions beyond their TTL.
+    floors: SmallVec<[ExpiryFloor; 1]>,
+    /// Cells below have expired by the present TTL.
+    own_expiry: Timestamp,
+    /// All cells below have expired.
+    dead_below: Timestamp,
+    /// No cell from here on has expired.
     expiry: Timestamp,
     /// A major compaction keeps markers from here on.
     purge: Timestamp,
@@ -255,6 +272,15 @@ struct Life {
     until: Timestamp,
 }
 
+/// The lives of the versions that are newer than a put.
+#[derive(Clone, Copy)]
+struct NewerLives {
+    /// Their number, of the lives seen.
+    count: usize,
+    /// Those that expire before this moment, up to which the put is visible, do not count.
+    until: Timestamp,
+}
+
 /// The end of a life that has none.
 const FOREVER: u64 = u64::MAX;
 /// The last moment of a version that does not expire by a cell TTL.
@@ -272,11 +298,17 @@ impl Retention {
     }
 
     fn new(family: &FamilyDescriptor, task: Task, now_micros: i64) -> Retention {
+        let rules = family.rules_at(now_micros);
+        let retired = family.retired.iter().map(|rule| (rule.last_sequence, rule.versions));
         Retention {
             versions: family.versions.max(1),
-            min_versions: family.min_versions,
+            min_versions: rules.min_versions(),
             keep_deleted: family.keep_deleted_cells,
-            expiry: expiry(family, now_micros),
+            retired: retired.collect(),
+            floors: rules.floors().filter(|floor| floor.min_versions > 0).collect(),
+            own_expiry: rules.own_expiry(),
+            dead_below: rules.dead_below(),
+            expiry: rules.live_from(),
             purge: match family.delete_purge_delay.is_zero() {
                 true => Timestamp(i64::MAX),
                 false => Timestamp(now_micros.saturating_sub(micros(family.delete_purge_delay))),
@@ -452,7 +484,6 @@ impl Retention {
         if spec.kind == RetentionKind::Partial || marker.timestamp >= self.purge {
             return true;
         }
-        let expired = marker.timestamp < self.expiry;
         let is_of_version =
             matches!(marker.cell_type, CellType::Delete | CellType::DeleteFamilyVersion);
         if is_of_version && spec.any_expiring && marker.timestamp >= spec.earliest_put {
@@ -462,8 +493,8 @@ impl Retention {
             && (marker.cell_type.is_family_marker() || !self.column.done);
         match self.keep_deleted {
             KeepDeletedCells::False => false,
-            KeepDeletedCells::True => may_mask && !(expired && self.min_versions == 0),
-            KeepDeletedCells::Ttl => may_mask && !expired,
+            KeepDeletedCells::True => may_mask && marker.timestamp >= self.dead_below,
+            KeepDeletedCells::Ttl => may_mask && marker.timestamp >= self.expiry,
         }
     }
 
@@ -490,22 +521,24 @@ impl Retention {
         }
         let ended = self.first_point_mask(put, Effect::Ends);
         let death = replaced.unwrap_or(FOREVER).min(ended.unwrap_or(FOREVER));
-        if self.column.has_lives_that_end()
-            && self.column.eviction(birth, until, self.versions as usize) < death
+        if (self.column.has_lives_that_end() || !self.retired.is_empty())
+            && self.eviction(birth, until) < death
         {
             // Its life is not needed: a version that it evicted would be evicted together with
             // it.
             return if self.doubts_evictions() { Verdict::Keep } else { Verdict::Skip };
         }
         let hidden = self.first_point_mask(put, Effect::Hides);
+        let newer = NewerLives { count: self.column.lives.len(), until };
         if rewrites && range == Some(Effect::Hides) {
-            return self.judge_live(put, self.column.live_count, false);
+            return self.judge_live(put, (self.column.live_count, newer), false);
         }
         let end = death.min(replaced_first.unwrap_or(FOREVER));
         let end = if rewrites { end.min(hidden.unwrap_or(FOREVER)) } else { end };
         self.column.lives.push(Life { birth, end, until });
         if death != FOREVER {
-            let stays = ended.is_some() || self.versions > 1;
+            let versions = self.retired.iter().map(|(_, versions)| *versions);
+            let stays = ended.is_some() || versions.fold(self.versions, u32::max) > 1;
             return if stays && self.keeps_ended() { Verdict::Keep } else { Verdict::Skip };
         }
         let index = self.column.live_count;
@@ -514,13 +547,19 @@ impl Retention {
             self.column.live_at = Some(put.timestamp);
             self.column.done |= self.column.live_count >= self.versions;
         }
-        self.judge_live(put, index, range.is_some() || hidden.is_some())
+        self.judge_live(put, (index, newer), range.is_some() || hidden.is_some())
     }
 
-    /// Decides about a put that is one of the newest VERSIONS; `index` of them are newer.
-    fn judge_live(&mut self, put: &KeyParts<'_>, index: u32, hidden: bool) -> Verdict {
-        let expired = put.timestamp < self.expiry && index >= self.min_versions;
-        if expired {
+    /// Decides about a put that is one of the newest VERSIONS; `index` of them are newer, with the
+    /// lives `newer`.
+    fn judge_live(
+        &mut self,
+        put: &KeyParts<'_>,
+        (index, newer): (u32, NewerLives),
+        hidden: bool,
+    ) -> Verdict {
+        let expired = put.timestamp < self.own_expiry && index >= self.min_versions;
+        if expired || put.timestamp < self.dead_below || self.was_expired(put, newer) {
             self.column.done = true;
             return self.leave_column();
         }
@@ -542,6 +581,41 @@ impl Retention {
         self.column.returned_count += 1;
         self.column.done |= self.column.returned_count >= spec.max_versions;
         Verdict::Keep
+    }
+
+    /// Returns whether a put had expired at the end of a retired rule.
+    fn was_expired(&self, put: &KeyParts<'_>, newer: NewerLives) -> bool {
+        self.floors.iter().any(|floor| {
+            put.timestamp < floor.expiry
+                && self.column.alive_at(floor.last_sequence, newer) >= floor.min_versions as usize
+        })
+    }
+
+    /// Returns the first moment from `birth` on at which VERSIONS of the lives seen were alive,
+    /// counting those that exist at `until`, or [`FOREVER`]. VERSIONS is that of the rule of the
+    /// moment.
+    fn eviction(&self, birth: u64, until: Timestamp) -> u64 {
+        let newer = NewerLives { count: self.column.lives.len(), until };
+        let mut from = birth;
+        for (index, &(last, versions)) in self.retired.iter().enumerate() {
+            if last < birth {
+                continue;
+            }
+            // Between two changes without a commit there is no moment.
+            if from <= last {
+                let evicted = self.column.eviction(from, until, versions as usize);
+                if evicted <= last {
+                    return evicted;
+                }
+            }
+            // The next rule ends the surplus before its first commit.
+            let next = self.retired.get(index + 1).map_or(self.versions, |rule| rule.1);
+            if self.column.alive_at(last, newer) >= next as usize {
+                return last;
+            }
+            from = last + 1;
+        }
+        self.column.eviction(from, until, self.versions as usize)
     }
 
     /// Returns the verdict on a put after which no put of the column is needed.
@@ -586,9 +660,9 @@ impl Retention {
     }
 }
 
-/// Returns the timestamp below which cells of a family have expired.
+/// Returns the timestamp from which on no cell of a family has expired.
 pub fn expiry(family: &FamilyDescriptor, now_micros: i64) -> Timestamp {
-    Timestamp(family.ttl.map_or(i64::MIN, |ttl| now_micros.saturating_sub(micros(ttl))))
+    family.rules_at(now_micros).live_from()
 }
 
 /// As [`Retention::sees_all`], where puts before `expiry` have expired.
@@ -666,6 +740,14 @@ impl Column {
 
     fn has_lives_that_end(&self) -> bool {
         self.lives.len() > self.live_count as usize
+    }
+
+    /// Returns how many lives of newer versions existed after a commit.
+    fn alive_at(&self, sequence: u64, newer: NewerLives) -> usize {
+        let is_alive = |life: &&Life| {
+            life.birth <= sequence && sequence < life.end && life.until >= newer.until
+        };
+        self.lives[..newer.count].iter().filter(is_alive).count()
     }
 
     /// Returns the first moment from `birth` on at which `versions` of the lives seen were alive,

@@ -17,7 +17,8 @@ use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 // From the parent module: the crate has another name there.
 use super::{
-    Cell, CellType, FamilyDescriptor, KeepDeletedCells, ReadSpec, Timestamp, split_expiring,
+    Cell, CellType, FamilyDescriptor, KeepDeletedCells, ReadSpec, RetiredRule, Timestamp,
+    split_expiring,
 };
 
 /// A version that a read finds: row, qualifier, timestamp, sequence, value.
@@ -96,19 +97,47 @@ pub(crate) fn visible(
     let mut seen: Vec<&Cell> = cells.iter().filter(is_there).collect();
     // Within a commit markers come first: they mask only older commits.
     seen.sort_by_key(|cell| (cell.sequence, cell.cell_type.is_put()));
-    let expiry = family.ttl.map_or(i64::MIN, |ttl| spec.now_micros - ttl.as_micros() as i64);
+    let rules = rules(family);
+    let expiry_by = |rule: &RetiredRule, at: i64| {
+        rule.ttl.map_or(i64::MIN, |ttl| at.saturating_sub(ttl.as_micros() as i64))
+    };
+    // The rules that had ended at the time of the read, and the one that was in force.
+    let ended = rules.iter().filter(|rule| rule.until_micros <= spec.now_micros).count();
+    let own = &rules[ended];
+    let own_expiry = expiry_by(own, spec.now_micros);
+    let floors = rules[..ended].iter().map(|rule| expiry_by(rule, rule.until_micros));
+    let expiry = floors.fold(own_expiry, i64::max);
     let ends = |marker: &Cell| match family.keep_deleted_cells {
         KeepDeletedCells::False => true,
         KeepDeletedCells::True => false,
         KeepDeletedCells::Ttl => marker.timestamp.0 < expiry,
     };
     let mut columns: BTreeMap<Column, BTreeMap<i64, &Cell>> = BTreeMap::new();
+    // The versions that existed at the ends of the rules.
+    let mut at_ends: Vec<BTreeMap<Column, Vec<i64>>> = Vec::new();
+    let mut number = 0;
+    let mut end_rules = |columns: &mut BTreeMap<Column, BTreeMap<i64, &Cell>>, sequence: u64| {
+        while rules[number].last_sequence < sequence {
+            let times = columns
+                .iter()
+                .map(|(column, versions)| (column.clone(), versions.keys().copied().collect()));
+            at_ends.push(times.collect());
+            for versions in columns.values_mut() {
+                while versions.len() > rules[number + 1].versions as usize {
+                    versions.pop_first();
+                }
+            }
+            number += 1;
+        }
+        rules[number].versions as usize
+    };
     for cell in &seen {
+        let versions_max = end_rules(&mut columns, cell.sequence.0);
         if cell.cell_type.is_put() {
             let column = (cell.row.clone(), cell.qualifier.clone());
             let versions = columns.entry(column).or_default();
             versions.insert(cell.timestamp.0, cell);
-            while versions.len() > family.versions as usize {
+            while versions.len() > versions_max {
                 versions.pop_first();
             }
         } else if ends(cell) {
@@ -117,6 +146,7 @@ pub(crate) fn visible(
             }
         }
     }
+    end_rules(&mut columns, u64::MAX);
     let mut found = Vec::new();
     for (column, versions) in columns {
         let mut returned = 0;
@@ -129,7 +159,12 @@ pub(crate) fn visible(
                     && covers(marker, at)
                     && marker.sequence > version.sequence
             });
-            let expired = at < expiry && index >= family.min_versions as usize;
+            let expired_before = rules[..ended].iter().zip(&at_ends).any(|(rule, times)| {
+                let times = times.get(&column).into_iter().flatten();
+                let newer = times.filter(|time| **time > at).count();
+                at < expiry_by(rule, rule.until_micros) && newer >= rule.min_versions as usize
+            });
+            let expired = expired_before || at < own_expiry && index >= own.min_versions as usize;
             let wanted = spec.time_range.contains(Timestamp(at)) && returned < spec.max_versions;
             if !masked && !expired && wanted {
                 returned += 1;
@@ -139,6 +174,16 @@ pub(crate) fn visible(
         }
     }
     found
+}
+
+/// Returns the rules of a family, oldest first; the last one is the present rule, which does not
+/// end.
+fn rules(family: &FamilyDescriptor) -> Vec<RetiredRule> {
+    let mut rules = family.retired.clone();
+    let &FamilyDescriptor { versions, min_versions, ttl, .. } = family;
+    let (last_sequence, until_micros) = (u64::MAX, i64::MAX);
+    rules.push(RetiredRule { last_sequence, until_micros, versions, min_versions, ttl });
+    rules
 }
 
 /// Returns the result of a time travel read at `at`: by the rules, from the cells written until

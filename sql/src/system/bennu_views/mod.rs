@@ -50,6 +50,7 @@ pub static VIEWS: &[SystemView] = &[
     storage::QUOTAS,
     storage::COMPACTIONS,
     storage::ENDPOINT_CALLS,
+    storage::FAMILIES,
     storage::STORAGE,
     coprocessors::COPROCESSORS,
     coprocessors::AVAILABLE_COPROCESSORS,

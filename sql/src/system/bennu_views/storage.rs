@@ -1,16 +1,17 @@
-//! Views `bennu.admission`, `bennu.quotas`, `bennu.compactions`, `bennu.endpoint_calls` and
-//! `bennu.storage`: work and files of the store.
+//! Views `bennu.admission`, `bennu.quotas`, `bennu.compactions`, `bennu.endpoint_calls`,
+//! `bennu.families` and `bennu.storage`: work, options and files of the store.
 
-use store::TableId;
 use store::admission::AdmissionStatus;
 use store::compaction::Reason;
 use store::quota::QuotaStatus;
 use store::store::{CompactionStatistics, CompactionStatus, EndpointCallStatus};
+use store::{FamilyDescriptor, TableId};
 use types::DataType;
 
 use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::error::Result;
+use crate::storage_options::{OPTIONS, StorageSettings};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
 
@@ -126,6 +127,46 @@ system_view! {
         write_amplification Float8 = statistics.write_amplification(), "Bytes written to files for each byte flushed";
         space_amplification Float8 = statistics.space_amplification(), "Bytes of files for each byte that is alive";
     }
+}
+
+system_view! {
+    FAMILIES: "families", "Column families of tables and indexes, with the options in force", families => |(table, family)| {
+        table_name Text = table, "Table or index";
+        family Text = family.name.as_str(), "Name";
+        versions Int8 = family.versions, "Number of versions retained of each row";
+        min_versions Int8 = family.min_versions, "Number of versions retained even when older than the TTL";
+        ttl_seconds Int8 = family.ttl.map(|ttl| ttl.as_secs()), "Age at which rows expire; NULL: never";
+        keep_deleted_cells Text = option(&family, "keep_deleted_cells"), "Whether deleted rows are retained for time travel";
+        rules_changed Timestamptz = family.retired.last().map(|rule| rule.until_micros),
+            "Last change of `VERSIONS`, `MIN_VERSIONS` or `TTL`; NULL: none";
+        compression Text = option(&family, "compression"), "Compression of blocks in new files";
+        bloomfilter Text = option(&family, "bloomfilter"), "Keys of the Bloom filters of new files";
+        data_block_encoding Text = option(&family, "data_block_encoding"), "Encoding of blocks in new files";
+        blocksize Int8 = family.block_bytes, "Size at which a block of a new file is closed";
+        blockcache Bool = family.block_cache, "Whether blocks enter the block cache when they are read";
+        compaction Text = option(&family, "compaction"), "Compaction policy";
+        major_compaction_period_seconds Int8 = family.compaction.major_period.map(|period| period.as_secs()),
+            "Age of the oldest file at which all files are merged; NULL: only by `MAJOR COMPACT`";
+    }
+}
+
+/// Returns the families of all tables and indexes, as the store has them.
+fn families(source: &SystemContext) -> Result<Vec<(String, FamilyDescriptor)>> {
+    let known = source.engine.store().tables();
+    let mut found = Vec::new();
+    for (name, id) in store_tables(source) {
+        let table = known.iter().find(|table| table.id == id);
+        let families = table.into_iter().flat_map(|table| &table.families);
+        found.extend(families.map(|family| (name.clone(), family.clone())));
+    }
+    Ok(found)
+}
+
+/// Returns the text of an option of a family.
+fn option(family: &FamilyDescriptor, name: &str) -> Option<String> {
+    let settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
+    let spec = OPTIONS.iter().find(|spec| spec.name == name);
+    spec.and_then(|spec| spec.field.as_ref()).map(|field| (field.get)(&settings).to_string())
 }
 
 fn storage(source: &SystemContext) -> Result<Vec<(String, CompactionStatistics)>> {

@@ -18,7 +18,7 @@ use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
 };
 use crate::descriptor::{
-    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions, RowRange,
+    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions, RetiredRule, RowRange,
 };
 use crate::env::Env;
 use crate::env::fault::FaultEnv;

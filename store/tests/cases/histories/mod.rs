@@ -10,12 +10,13 @@ mod reads;
 mod writes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use store::cell::{CellType, split_expiring};
 use store::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
-    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions,
+    DateTieredOptions, ExploringOptions, KeepDeletedCells, LeveledOptions, RetiredRule,
 };
 use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
@@ -28,7 +29,7 @@ use store::{
     TimeRange, Timestamp, Transaction, ValueLayout,
 };
 
-use crate::cases::histories::model::{families, hold};
+use crate::cases::histories::model::{allows_version_markers, families, hold};
 use crate::cases::histories::reads::{FoundVersion, ModelRead, Standpoint, cells_of, read};
 use crate::cases::histories::writes::{Write, collapsed, write};
 use crate::cases::{TABLE, descriptor, open, staged_bytes_max};
@@ -70,6 +71,8 @@ enum Step {
     Compact(bool),
     /// Changes the policy of a family.
     Alter(u8, CompactionOptions),
+    /// Changes VERSIONS, MIN_VERSIONS and TTL of a family.
+    ChangeRule(u8, (u32, u32, Option<Duration>)),
     /// The region of a row is split before it, if none begins there.
     Split(u8),
     /// The region of a row is merged with the next one, if there is one.
@@ -99,6 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Flush),
         5 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => (0..FAMILIES, families::compaction()).prop_map(|(f, policy)| Step::Alter(f, policy)),
+        2 => (0..FAMILIES, rule()).prop_map(|(family, rule)| Step::ChangeRule(family, rule)),
         2 => (0..ROWS).prop_map(Step::Split),
         1 => (0..ROWS).prop_map(Step::Merge),
         1 => Just(Step::Reopen),
@@ -106,6 +110,15 @@ fn step() -> impl Strategy<Value = Step> {
         25 => (who.clone(), read()).prop_map(|(who, read)| Step::Read(who, read)),
         8 => (who, time()).prop_map(|(who, at)| Step::ReadAsOf(who, at)),
     ]
+}
+
+/// VERSIONS, MIN_VERSIONS and TTL.
+fn rule() -> impl Strategy<Value = (u32, u32, Option<Duration>)> {
+    let ttl = prop_oneof![
+        2 => Just(None),
+        1 => (1..6u64).prop_map(|tenths| Some(Duration::from_millis(tenths * 100))),
+    ];
+    (1..4u32, 0..3u32, ttl).prop_map(|(versions, min, ttl)| (versions, min.min(versions), ttl))
 }
 
 /// Times of versions, and of commits.
@@ -212,6 +225,22 @@ impl World {
         cells
     }
 
+    /// Changes the rule of a family, unless it is undefined then how many versions reappear.
+    fn change_rule(&mut self, number: usize, rule: (u32, u32, Option<Duration>)) {
+        let family = &self.families[number];
+        let (versions, min_versions, ttl) = rule;
+        let changed = FamilyDescriptor { versions, min_versions, ttl, ..family.clone() };
+        if allows_version_markers(&changed) != allows_version_markers(family) {
+            return;
+        }
+        self.families[number] = fitting(changed.clone(), changed.compaction);
+        self.store().alter_table(self.table(&[])).unwrap();
+        // With the sequence and the time of the change.
+        let tables = self.store().tables();
+        let table = tables.iter().find(|table| table.id == TABLE).unwrap();
+        self.families.clone_from(&table.families);
+    }
+
     fn run(&mut self, step: &Step) {
         match step {
             Step::Write(write) => self.write(write),
@@ -246,6 +275,7 @@ impl World {
                 *family = fitting(family.clone(), compaction.clone());
                 self.store().alter_table(self.table(&[])).unwrap();
             }
+            Step::ChangeRule(family, rule) => self.change_rule(usize::from(*family), *rule),
             Step::Split(number) => self.split(row(*number)),
             Step::Merge(number) => self.merge(&row(*number)),
             Step::Reopen => self.reopen(),
@@ -375,7 +405,7 @@ impl World {
         let cells = self.cells();
         for family in 0..FAMILIES {
             let rules = &self.families[usize::from(family)];
-            if !model::allows_version_markers(rules) {
+            if !allows_version_markers(rules) {
                 continue;
             }
             let spec = as_of::spec(standpoint);
