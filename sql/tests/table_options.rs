@@ -71,7 +71,7 @@ fn split_options_reach_store_after_crash() {
     let store = server.engine().store();
     for known in store.tables().iter().filter(|known| known.split == after[0]) {
         let split = SplitOptions::default();
-        store.alter_table(store::TableDescriptor { split, ..known.as_ref().clone() }).unwrap();
+        store.alter_table(TableDescriptor { split, ..known.as_ref().clone() }).unwrap();
     }
     assert_ne!(splits(&server), after);
     server.restart();
