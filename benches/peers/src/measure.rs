@@ -170,6 +170,24 @@ pub fn drop_page_cache(path: &Path) {
     }
 }
 
+/// Touches free memory of the machine, so that its pages are present. The host of a virtual machine
+/// takes back pages that are free for seconds; the next access to such a page costs more than the
+/// read of a block, and which store pays for it depends on the order of the stores.
+pub fn touch_free_memory(bytes: usize) {
+    const PAGE_BYTES: usize = 4096;
+    // SAFETY: a mapping of its own, which is written within its length and then removed.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_WRITE, flags, -1, 0);
+        assert!(start != libc::MAP_FAILED, "the machine has memory for the cache");
+        libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        for offset in (0..bytes).step_by(PAGE_BYTES) {
+            start.cast::<u8>().add(offset).write_volatile(1);
+        }
+        libc::munmap(start, bytes);
+    }
+}
+
 /// Prints the column headings.
 pub fn print_heads() {
     println!(

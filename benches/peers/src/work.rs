@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::load::{Shuffle, Values, key, missing_key};
 use crate::measure::{
     Latencies, Timed, Until, bytes_written, cpu_seconds, disk_bytes, drop_page_cache, print_line, timed,
+    touch_free_memory,
 };
 use crate::peer::{Peer, Settings};
 use crate::{Arguments, open};
@@ -265,6 +266,7 @@ impl<'a> Bench<'a> {
             black_box(&value);
             1
         };
+        touch_free_memory(self.settings.cache_bytes);
         // Warms the cache.
         timed(1, Until::Seconds(self.arguments.seconds / 2.0), |_, _, random| read(random));
         let until = Until::Seconds(self.arguments.seconds);
