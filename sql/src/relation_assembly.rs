@@ -11,6 +11,7 @@ use coprocessors::constraint::{Check, ConstraintSpec};
 use coprocessors::index::{EntryFamilies, EntryFamily, IndexSpec};
 use coprocessors::violation::TableName;
 use store::FamilyDescriptor;
+use store::descriptor::KeepDeletedCells;
 use types::expr::{DomainChecks, Expr};
 use types::function::quote_ident;
 use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
@@ -268,11 +269,19 @@ fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
 }
 
 /// Returns the families of an index's store table. Entries are stored by the life of the data
-/// that they represent.
+/// that they represent, and their history is retained by the rules of the table.
 fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
     let base = &table.descriptor.families;
+    let versions = base.iter().map(|family| family.versions).max().unwrap_or(1);
+    let keeps = |family: &FamilyDescriptor| family.keep_deleted_cells != KeepDeletedCells::False;
+    let keep_deleted_cells = match base.iter().any(keeps) {
+        true => KeepDeletedCells::True,
+        false => KeepDeletedCells::False,
+    };
     let stored = |name: &str, ttl| FamilyDescriptor {
         ttl,
+        versions,
+        keep_deleted_cells,
         block_bytes: INDEX_BLOCK_BYTES,
         ..FamilyDescriptor::new(name)
     };

@@ -118,6 +118,11 @@ impl Ddl<'_> {
             // It is dropped with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
             Object::Index(table, name) => {
+                let catalog = self.changes.catalog(self.engine);
+                let indexes = catalog.table(*table).into_iter().flat_map(|table| &table.indexes);
+                if let Some(index) = indexes.into_iter().find(|index| index.name == *name) {
+                    self.forget_index_history(*table, index.oid)?;
+                }
                 self.change_left((*table, self.index_drop_mode), true, |changes, record| {
                     let dropped = record.indexes.iter().filter(|index| index.name == *name);
                     changes.dropped.extend(dropped.map(|index| index.descriptor.id));

@@ -2,7 +2,7 @@
 
 use store::{CellBatch, Mutation, Scan};
 
-use crate::catalog::history_marks::{dropped_column_key, history_key};
+use crate::catalog::history_marks::{dropped_column_key, history_key, index_history_key};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::Ddl;
 use crate::error::{Result, sqlstate};
@@ -11,6 +11,18 @@ impl Ddl<'_> {
     /// Begins the history of a table at the commit of this transaction.
     pub(super) fn begin_history(&self, oid: u32) -> Result<()> {
         self.mark_history(history_key(oid))
+    }
+
+    /// Begins the history of an index, whose entries are complete at the commit of this transaction.
+    pub(super) fn begin_index_history(&self, table: u32, index: u32) -> Result<()> {
+        self.mark_history(index_history_key(table, index))
+    }
+
+    /// Removes the mark of a dropped index.
+    pub(super) fn forget_index_history(&self, table: u32, index: u32) -> Result<()> {
+        let row = Mutation::new(index_history_key(table, index)).delete_row();
+        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        Ok(())
     }
 
     /// Marks a column as dropped, so that older states are not shown under a new column of the

@@ -221,6 +221,9 @@ impl Ddl<'_> {
         }
         self.prepare_server_targets(&table)?;
         self.begin_history(table.oid)?;
+        for index in &record.indexes {
+            self.begin_index_history(table.oid, index.oid)?;
+        }
         let catalog = self.changes.catalog(self.engine);
         self.store_record(&catalog, table, record)
     }
@@ -296,6 +299,7 @@ impl Ddl<'_> {
                 context: &self.eval,
             };
             index_build(&environment, table.id, &index.spec)?;
+            self.begin_index_history(table.oid, index.oid)?;
         }
         Ok(())
     }

@@ -136,6 +136,7 @@ impl Ddl<'_> {
         self.changes.dropped.push(old.descriptor.id);
         Arc::make_mut(&mut old.descriptor).id = new.descriptor.id;
         old.building = false;
+        self.begin_index_history(oid, index)?;
         self.store_changed(&table, record)
     }
 
@@ -148,6 +149,7 @@ impl Ddl<'_> {
             return Ok(());
         };
         built.building = false;
+        self.begin_index_history(oid, index)?;
         self.store_changed(&table, record)
     }
 

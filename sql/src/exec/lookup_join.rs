@@ -100,11 +100,12 @@ impl LookupJoin {
         let Node::Scan(scan) = &node.right else {
             bail!(INTERNAL_ERROR: "a look-up reads no table");
         };
-        let stage = Arc::new(RowStage::open(scan, context)?);
+        let time_range = time_travel::time_range(scan, context)?;
+        let stage = Arc::new(RowStage::open(scan, time_range, context)?);
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
-            time_range: time_travel::time_range(scan, context)?,
+            time_range,
             limit: None,
             reverse: false,
         };

@@ -77,12 +77,12 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use store::transaction::{Parallelism, PartitionRange, Savepoint, StatementView, TableReader};
-use store::{TableId, Transaction};
+use store::{TableId, Timestamp, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
 
 use crate::batch_buffer::{BatchBuffer, BufferLimit};
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
 use crate::exec::checked::checked;
 use crate::exec::constraint_queue::ConstraintQueue;
@@ -197,6 +197,12 @@ pub trait SystemSource: Send + Sync {
     /// Errors of reading the catalog.
     fn history_begin(&self, _table: &Table, _columns: &[usize]) -> Result<HistoryBegin> {
         Ok(HistoryBegin::NEVER)
+    }
+
+    /// Returns the first time that the history of an index includes; [`Timestamp::LATEST`] for an
+    /// index without history.
+    fn index_history_begin(&self, _table: &Table, _index: &Index) -> Result<Timestamp> {
+        Ok(Timestamp::LATEST)
     }
 
     /// Allocates row ids for a table without a primary key, at least one and at most `count`.

@@ -83,11 +83,11 @@ fn wanted_rows(goal: &RowGoal, context: &Context) -> Result<Option<u64>> {
 impl TableScanOperator {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScanOperator> {
-        let stage = Arc::new(RowStage::open(node, context)?);
+        let (node, time_range) = time_travel::covered(node, context)?;
+        let stage = Arc::new(RowStage::open(&node, time_range, context)?);
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;
         let exact = !node.has_filter();
-        let time_range = time_travel::time_range(node, context)?;
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
@@ -101,7 +101,7 @@ impl TableScanOperator {
         let batch_rows = first.map_or(BATCH_ROWS, |rows| rows.clamp(least, BATCH_ROWS));
         Ok(TableScanOperator {
             feed: RowFeed::open(&node.path, options, side_by_side.then_some(&stage), context)?,
-            node: Arc::clone(node),
+            node,
             context: Arc::clone(context),
             stage,
             rows: PathRows::default(),

@@ -11,7 +11,7 @@ use coprocessors::rows::{FilteredDecoder, FilteredRows, StoredRows};
 use parking_lot::RwLock;
 use store::read_ahead::Producer;
 use store::transaction::TableReader;
-use store::{CellBatch, Get};
+use store::{CellBatch, Get, TimeRange};
 use types::Batch;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
 
@@ -33,6 +33,8 @@ pub(super) struct RowStage {
     decoder: FilteredDecoder,
     /// Base-table fetch for index entries.
     lookup: Option<BaseTableFetch>,
+    /// Time range of the versions of fetched rows.
+    time_range: TimeRange,
     context: Arc<Context>,
     /// Stages that process the scan's batches.
     after: RwLock<Vec<Arc<dyn PipelineStage>>>,
@@ -89,7 +91,11 @@ pub(super) enum PartitionRows {
 
 impl RowStage {
     /// Opens the row stage of a scan.
-    pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<RowStage> {
+    pub(super) fn open(
+        node: &Arc<ScanNode>,
+        time_range: TimeRange,
+        context: &Arc<Context>,
+    ) -> Result<RowStage> {
         let lookup = match &node.lookup {
             None => None,
             Some(lookup) => Some(BaseTableFetch {
@@ -105,6 +111,7 @@ impl RowStage {
             node: Arc::clone(node),
             decoder: FilteredDecoder::new(&node.path.layout, &node.read, node.filter.as_ref())?,
             lookup,
+            time_range,
             context: Arc::clone(context),
             after: RwLock::default(),
         })
@@ -175,7 +182,8 @@ impl RowStage {
             key.extend(columns.iter().map(|&column| entries.columns[column].datum(row)));
             let row = self.node.table.layout.encode_key_values(&key)?;
             let (families, sections) = (families.clone(), sections.clone());
-            Ok(Get { families, sections, ..Get::new(row) })
+            let time_range = self.time_range;
+            Ok(Get { families, sections, time_range, ..Get::new(row) })
         };
         (0..entries.row_count).map(get).collect()
     }

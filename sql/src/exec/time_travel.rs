@@ -5,6 +5,8 @@
 //! has dropped versions. The store determines the latter for the regions and families that are
 //! read.
 
+use std::sync::Arc;
+
 use coprocessors::rows::EPOCH_MICROSECONDS;
 use store::{TimeRange, Timestamp};
 use types::text;
@@ -28,6 +30,25 @@ impl HistoryBegin {
     /// Begin of an unbounded history.
     pub const NEVER: HistoryBegin =
         HistoryBegin { defined: Timestamp(i64::MIN), retained: Timestamp(i64::MIN) };
+}
+
+/// Returns the node that reads a scan's rows with its time range of versions: the scan itself, or
+/// its [alternative](ScanNode::before_index_history) for a time before the history of its index.
+///
+/// # Errors
+///
+/// See [`time_range`].
+pub(super) fn covered(
+    node: &Arc<ScanNode>,
+    context: &Context,
+) -> Result<(Arc<ScanNode>, TimeRange)> {
+    let range = time_range(node, context)?;
+    let (Some(before), Some(index)) = (&node.before_index_history, &node.path.index) else {
+        return Ok((Arc::clone(node), range));
+    };
+    let begin = context.system.index_history_begin(&node.table, index)?;
+    let node = if range.max <= begin { before } else { node };
+    Ok((Arc::clone(node), range))
 }
 
 /// Returns the time range of versions that a scan reads.

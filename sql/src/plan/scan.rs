@@ -43,6 +43,8 @@ pub struct ScanNode {
     pub types: Vec<DataType>,
     /// `FOR SYSTEM_TIME AS OF`.
     pub as_of: Option<Expr>,
+    /// The same scan without its index, for a time before the history of the index.
+    pub before_index_history: Option<Arc<ScanNode>>,
     /// Row locks.
     pub lock: Option<ScanLock>,
     /// Row goal of the parent node.

@@ -74,6 +74,9 @@ pub(super) struct ScanRequirements<'a> {
     pub goal: Option<f64>,
     /// Upper limit of the selectivity of a range with a bound that is only known at execution.
     pub open_range: f64,
+    /// An index may be used for time travel: the scan has an alternative for a time before the
+    /// history of the index.
+    pub may_time_travel_by_index: bool,
 }
 
 impl<'a> ScanRequirements<'a> {
@@ -88,7 +91,15 @@ impl<'a> ScanRequirements<'a> {
         conjuncts: &'a [Expr],
         (order, goal): (&'a [SortKey], Option<f64>),
     ) -> ScanRequirements<'a> {
-        ScanRequirements { scan, conjuncts, order, goal, open_range: OPEN_RANGE }
+        let may_time_travel_by_index = false;
+        ScanRequirements {
+            scan,
+            conjuncts,
+            order,
+            goal,
+            open_range: OPEN_RANGE,
+            may_time_travel_by_index,
+        }
     }
 
     /// Requires all rows of one of many look-ups.
@@ -169,10 +180,9 @@ fn is_open_range(conjunct: &Expr) -> bool {
 fn is_usable(index: &Index, question: &ScanRequirements<'_>) -> bool {
     let scan = question.scan;
     let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
-    // An entry does not contain older versions of its row.
     hinted
         && index.state == IndexState::Active
-        && scan.as_of.is_none()
+        && (scan.as_of.is_none() || question.may_time_travel_by_index)
         && holds_all(index, question)
 }
 

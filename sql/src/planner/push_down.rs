@@ -115,7 +115,7 @@ impl PushDown<'_> {
     /// Returns the statistics of a table with several access paths.
     fn known(&self, scan: &TableScan) -> Option<Arc<ScanStatistics>> {
         let table = &scan.table;
-        if table.indexes.is_empty() || scan.index_hint.is_some() || scan.as_of.is_some() {
+        if table.indexes.is_empty() || scan.index_hint.is_some() {
             return None;
         }
         let estimator = self.chooser.estimator;

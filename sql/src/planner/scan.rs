@@ -27,8 +27,27 @@ pub(super) fn provides_order(
     let conjuncts = over_table(scan, conjuncts.to_vec());
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let candidate = choose(&ScanRequirements::of_first(scan, &conjuncts, (&order, goal)));
-    candidate.order.is_some() && !order.is_empty()
+    let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
+    choose_paths(&question).0.order.is_some() && !order.is_empty()
+}
+
+/// Returns the chosen path, and if that is an index for time travel, the path for times before the
+/// history of the index. Such an index does not provide an order, which the other path may lack.
+fn choose_paths(question: &ScanRequirements<'_>) -> (PathCandidate, Option<PathCandidate>) {
+    let candidate = choose(question);
+    let ScanRequirements { scan, conjuncts, .. } = *question;
+    if scan.as_of.is_none() || scan.lock.is_some() {
+        return (candidate, None);
+    }
+    let all = ScanRequirements::of_all(scan, conjuncts);
+    let by_index = choose(&ScanRequirements { may_time_travel_by_index: true, ..all });
+    let is_plain = |candidate: &PathCandidate| {
+        !candidate.rest.iter().any(|&position| conjuncts[position].is_session_only())
+    };
+    match by_index.index.is_some() && is_plain(&by_index) && is_plain(&candidate) {
+        true => (PathCandidate { order: None, ..by_index }, Some(candidate)),
+        false => (candidate, None),
+    }
 }
 
 fn order_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Vec<SortKey> {
@@ -49,7 +68,7 @@ pub(super) fn build(
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
     let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
-    let candidate = choose(&question);
+    let (candidate, before_index_history) = choose_paths(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
     // Conditions that must be evaluated in the session become a filter above, unless the path
@@ -57,32 +76,21 @@ pub(super) fn build(
     let (called, rest): (Vec<usize>, Vec<usize>) =
         candidate.rest.iter().partition(|&&position| conjuncts[position].is_session_only());
     let called = all(called.into_iter().map(|position| over_scan[position].clone()).collect());
-    let rest: Vec<Expr> = rest.iter().map(|&position| conjuncts[position].clone()).collect();
-    let reading = match candidate.lookup {
-        false => direct(scan, &candidate, rest),
-        true => with_lookup(scan, &candidate, rest),
-    };
-    let lock = scan.lock.map(|lock| {
-        let read = reading.lookup.as_ref().map_or(&reading.read, |lookup| &lookup.read);
+    // A sort or filter above needs all rows.
+    let goal = wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered));
+    let cost = notes.path_cost(&candidate, &question);
+    let mut node = scan_node(scan, (&conjuncts, &rest), candidate, cost);
+    node.path = AccessPath { reverse, ordered, ..node.path };
+    node.lock = scan.lock.map(|lock| {
+        let read = node.lookup.as_ref().map_or(&node.read, |lookup| &lookup.read);
         ScanLock { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
     });
-    let cost = notes.path_cost(&candidate, &question);
-    let path = AccessPath { reverse, ordered, ..path_of(candidate, cost) };
-    let node = ScanNode {
-        table: Arc::clone(&scan.table),
-        alias: scan.alias.clone(),
-        path,
-        read: reading.read,
-        filter: reading.filter,
-        lookup: reading.lookup,
-        output: reading.output,
-        types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
-        as_of: scan.as_of.clone(),
-        lock,
-        // A sort or filter above needs all rows.
-        goal: wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered)),
-        sections: OnceLock::new(),
-    };
+    node.before_index_history = before_index_history.map(|path| {
+        let rest = path.rest.clone();
+        let scan = scan_node(scan, (&conjuncts, &rest), path, None);
+        Arc::new(ScanNode { goal: goal.clone(), ..scan })
+    });
+    node.goal = goal;
     let node = Node::Scan(Arc::new(node));
     let node = match called {
         None => node,
@@ -110,14 +118,27 @@ pub(super) fn build_lookup(
     if used.is_empty() || scan.lock.is_some() {
         return None;
     }
-    let rest = candidate.rest.iter().filter(|&&position| position < own);
-    let rest: Vec<Expr> = rest.map(|&position| conjuncts[position].clone()).collect();
+    let rest: Vec<usize> =
+        candidate.rest.iter().copied().filter(|&position| position < own).collect();
+    let cost = notes.path_cost(&candidate, &question);
+    let node = scan_node(scan, (&conjuncts, &rest), candidate, cost);
+    Some((Node::Scan(Arc::new(node)), used))
+}
+
+/// Returns the scan of a table along a path, with the conditions `rest` as filter; without lock
+/// and row goal.
+fn scan_node(
+    scan: &TableScan,
+    (conjuncts, rest): (&[Expr], &[usize]),
+    candidate: PathCandidate,
+    cost: Option<f64>,
+) -> ScanNode {
+    let rest = rest.iter().map(|&position| conjuncts[position].clone()).collect();
     let reading = match candidate.lookup {
         false => direct(scan, &candidate, rest),
         true => with_lookup(scan, &candidate, rest),
     };
-    let cost = notes.path_cost(&candidate, &question);
-    let node = ScanNode {
+    ScanNode {
         table: Arc::clone(&scan.table),
         alias: scan.alias.clone(),
         path: path_of(candidate, cost),
@@ -127,11 +148,11 @@ pub(super) fn build_lookup(
         output: reading.output,
         types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
         as_of: scan.as_of.clone(),
+        before_index_history: None,
         lock: None,
         goal: None,
         sections: OnceLock::new(),
-    };
-    Some((Node::Scan(Arc::new(node)), used))
+    }
 }
 
 /// Returns the chosen path, ascending and without a required order.

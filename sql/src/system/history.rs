@@ -3,9 +3,9 @@
 
 use store::{CellBatch, Get, Timestamp};
 
-use crate::catalog::history_marks::{dropped_column_key, history_key};
+use crate::catalog::history_marks::{dropped_column_key, history_key, index_history_key};
 use crate::catalog::record::CATALOG_TABLE;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 use crate::exec::HistoryBegin;
 use crate::system::SystemContext;
@@ -23,6 +23,22 @@ pub(super) fn history_begin(
     }
     let retained = source.engine.store().history_begin(table.id)?;
     Ok(HistoryBegin { defined, retained })
+}
+
+/// Returns the first time that the history of an index includes: its mark, or the end of the
+/// versions that retention has dropped.
+pub(super) fn index_history_begin(
+    source: &SystemContext,
+    table: &Table,
+    index: &Index,
+) -> Result<Timestamp> {
+    match marked(source, index_history_key(table.oid, index.oid))? {
+        Timestamp(i64::MIN) => Ok(Timestamp::LATEST),
+        defined => {
+            let retained = source.engine.store().history_begin(index.spec.store_table)?;
+            Ok(defined.max(retained))
+        }
+    }
 }
 
 /// Returns the timestamp of a mark: that of the present transaction or the newest committed one,

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use store::cell::CellType;
-use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
+use store::{CellBatch, Scan, TableId, TimeRange, Timestamp, Transaction};
 use types::datatype::RegKind;
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::expr::Routine;
@@ -49,7 +49,7 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::advisory::SessionLocks;
 use crate::ast::TableName;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -296,6 +296,10 @@ impl SystemSource for SystemContext {
         history::history_begin(self, table, columns)
     }
 
+    fn index_history_begin(&self, table: &Table, index: &Index) -> Result<Timestamp> {
+        history::index_history_begin(self, table, index)
+    }
+
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {
         self.engine.row_ids.take(table, count)
     }
@@ -364,8 +368,8 @@ fn cells(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
 fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
     let family = &table.descriptor.families[usize::from(cell.family)].name;
     let timestamp = match cell.timestamp {
-        store::Timestamp::LATEST => i64::MAX,
-        store::Timestamp(micros) => micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000),
+        Timestamp::LATEST => i64::MAX,
+        Timestamp(micros) => micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000),
     };
     let cell_type = match cell.cell_type {
         CellType::Put | CellType::ExpiringPut => "Put",
