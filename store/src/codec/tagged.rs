@@ -80,7 +80,7 @@ pub struct FieldInput<'a> {
 }
 
 impl<'a> FieldInput<'a> {
-    pub(super) fn of_payload(payload: &'a [u8], offset: usize) -> FieldInput<'a> {
+    pub(crate) fn of_payload(payload: &'a [u8], offset: usize) -> FieldInput<'a> {
         FieldInput { bytes: &payload[offset..], offset }
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// Compaction options of a family.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactionOptions {
     /// The policy that selects files.
     pub policy: CompactionPolicy,
@@ -25,7 +25,7 @@ pub struct CompactionOptions {
 }
 
 /// Compaction policy.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionPolicy {
     /// HBase's exploring policy: adjacent files of about equal size. Lowest write amplification.
     Exploring(ExploringOptions),
@@ -39,7 +39,7 @@ pub enum CompactionPolicy {
 }
 
 /// Parameters of the exploring policy; the defaults are HBase's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExploringOptions {
     /// Minimal number of runs per merge.
     pub min_files: u32,
@@ -57,7 +57,7 @@ pub struct ExploringOptions {
 }
 
 /// Parameters of the leveled policy; the defaults are RocksDB's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeveledOptions {
     /// Number of level-0 runs at which they are merged into the first level.
     pub level0_files: u32,
@@ -68,7 +68,7 @@ pub struct LeveledOptions {
 }
 
 /// Parameters of the date-tiered policy; the defaults are HBase's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateTieredOptions {
     /// Width of the newest window.
     pub base_window: Duration,

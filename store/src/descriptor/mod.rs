@@ -112,7 +112,7 @@ impl RowRange {
 }
 
 /// Descriptor of a table.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableDescriptor {
     /// Its id, chosen by the caller.
     pub id: TableId,
@@ -133,7 +133,7 @@ pub struct TableDescriptor {
 }
 
 /// Descriptor of a column family.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FamilyDescriptor {
     /// Its name.
     pub name: String,
@@ -171,7 +171,7 @@ pub const RETIRED_RULES_MAX: usize = 64;
 
 /// Rule of expiry and versions that a change of a family has replaced: what it had ended remains
 /// ended.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RetiredRule {
     /// Sequence of the last commit under the rule.
     pub last_sequence: u64,
@@ -209,7 +209,7 @@ impl FamilyDescriptor {
 }
 
 /// KEEP_DELETED_CELLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepDeletedCells {
     /// Markers mask regardless of the time range; compaction drops masked cells.
     False,
@@ -220,7 +220,7 @@ pub enum KeepDeletedCells {
 }
 
 /// Compression of blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Uncompressed.
     None,
@@ -231,7 +231,7 @@ pub enum Compression {
 }
 
 /// Kind of keys in a Bloom filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BloomFilter {
     /// No filter.
     None,
@@ -242,7 +242,7 @@ pub enum BloomFilter {
 }
 
 /// Encoding of the cells of a data block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataBlockEncoding {
     /// Cells concatenated, keys prefix-compressed: best for point reads and short ranges.
     Rows,
@@ -263,7 +263,7 @@ impl DataBlockEncoding {
 }
 
 /// Durability of a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The record is synced to disk.
     SyncWal,

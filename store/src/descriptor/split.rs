@@ -4,7 +4,7 @@
 const MAX_FILE_BYTES: u64 = 10 << 30;
 
 /// Options of automatic splits. Explicit splits by statement ignore them.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitOptions {
     /// The policy.
     pub policy: SplitPolicy,
@@ -26,7 +26,7 @@ impl SplitOptions {
 }
 
 /// Policy of automatic splits.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SplitPolicy {
     /// Never.
     Disabled,

@@ -1,5 +1,10 @@
-//! Tags of descriptors in records of the catalog. Unknown tags are damage: an option of a later
-//! build must not be lost.
+//! Tags of descriptors in records of the catalog and of the manifest. Unknown tags are damage: an
+//! option of a later build must not be lost.
+
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
 
 use crate::codec::tagged::{FieldInput, FieldValue};
 use crate::descriptor::{
@@ -19,6 +24,26 @@ impl FieldValue for TableId {
         u32::read(input).map(TableId)
     }
 }
+
+/// Encoding in records of the manifest: the length of the tagged fields, then the fields.
+impl Encode for TableDescriptor {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let mut bytes = Vec::new();
+        self.append(&mut bytes);
+        bytes.encode(encoder)
+    }
+}
+
+impl<Context> Decode<Context> for TableDescriptor {
+    fn decode<D: Decoder<Context = Context>>(
+        decoder: &mut D,
+    ) -> Result<TableDescriptor, DecodeError> {
+        let bytes = Vec::<u8>::decode(decoder)?;
+        TableDescriptor::read(FieldInput::of_payload(&bytes, 0)).map_err(DecodeError::OtherString)
+    }
+}
+
+bincode::impl_borrow_decode!(TableDescriptor);
 
 tagged_fields!(TableDescriptor {
     1 id,

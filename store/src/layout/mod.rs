@@ -27,7 +27,7 @@ const SHAPES_MAX: usize = 255;
 const WIDTH_MAX: usize = 1 << 12;
 
 /// Sections and shapes of a family's values.
-#[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ValueLayout {
     /// The sections, by number.
     pub sections: Vec<SectionKind>,
@@ -36,7 +36,7 @@ pub struct ValueLayout {
 }
 
 /// Kind of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionKind {
     /// This number of bytes, from 1 to 4,096; zeros for values that do not have the section.
     Fixed(u16),
@@ -45,7 +45,7 @@ pub enum SectionKind {
 }
 
 /// A sequence of prefix and sections that makes up a value.
-#[derive(Debug, Clone, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ValueShape {
     /// Common prefix of such values.
     pub prefix: Vec<u8>,
@@ -54,7 +54,7 @@ pub struct ValueShape {
 }
 
 /// A piece of a value.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValuePiece {
     /// The fixed section of this number.
     Fixed(u16),
@@ -71,7 +71,7 @@ pub enum ValuePiece {
 }
 
 /// Bytes of the end of a variable section within a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndWidth {
     /// `u16`
     Two,
