@@ -112,41 +112,7 @@ pub(crate) fn visible(
         KeepDeletedCells::True => false,
         KeepDeletedCells::Ttl => marker.timestamp.0 < expiry,
     };
-    let mut columns: BTreeMap<Column, BTreeMap<i64, &Cell>> = BTreeMap::new();
-    // The versions that existed at the ends of the rules.
-    let mut at_ends: Vec<BTreeMap<Column, Vec<i64>>> = Vec::new();
-    let mut number = 0;
-    let mut end_rules = |columns: &mut BTreeMap<Column, BTreeMap<i64, &Cell>>, sequence: u64| {
-        while rules[number].last_sequence < sequence {
-            let times = columns
-                .iter()
-                .map(|(column, versions)| (column.clone(), versions.keys().copied().collect()));
-            at_ends.push(times.collect());
-            for versions in columns.values_mut() {
-                while versions.len() > rules[number + 1].versions as usize {
-                    versions.pop_first();
-                }
-            }
-            number += 1;
-        }
-        rules[number].versions as usize
-    };
-    for cell in &seen {
-        let versions_max = end_rules(&mut columns, cell.sequence.0);
-        if cell.cell_type.is_put() {
-            let column = (cell.row.clone(), cell.qualifier.clone());
-            let versions = columns.entry(column).or_default();
-            versions.insert(cell.timestamp.0, cell);
-            while versions.len() > versions_max {
-                versions.pop_first();
-            }
-        } else if ends(cell) {
-            for (_, versions) in columns.iter_mut().filter(|(column, _)| marks(cell, column)) {
-                versions.retain(|&version, _| !covers(cell, version));
-            }
-        }
-    }
-    end_rules(&mut columns, u64::MAX);
+    let (columns, at_ends) = retained(&seen, &rules, &ends);
     let mut found = Vec::new();
     for (column, versions) in columns {
         let mut returned = 0;
@@ -174,6 +140,55 @@ pub(crate) fn visible(
         }
     }
     found
+}
+
+/// The versions of each column, by timestamp.
+type Versions<'c> = BTreeMap<Column, BTreeMap<i64, &'c Cell>>;
+
+/// Returns the versions that the counts of the rules retain of cells in commit order, and the
+/// timestamps of those that existed at the end of each rule. `ends` tells the markers that end
+/// cells for all readers.
+fn retained<'c>(
+    seen: &[&'c Cell],
+    rules: &[RetiredRule],
+    ends: &impl Fn(&Cell) -> bool,
+) -> (Versions<'c>, Vec<BTreeMap<Column, Vec<i64>>>) {
+    let mut columns: Versions<'c> = BTreeMap::new();
+    // The versions that existed at the ends of the rules.
+    let mut at_ends: Vec<BTreeMap<Column, Vec<i64>>> = Vec::new();
+    let mut number = 0;
+    let mut end_rules = |columns: &mut Versions<'c>, sequence: u64| {
+        while rules[number].last_sequence < sequence {
+            let times = columns
+                .iter()
+                .map(|(column, versions)| (column.clone(), versions.keys().copied().collect()));
+            at_ends.push(times.collect());
+            for versions in columns.values_mut() {
+                while versions.len() > rules[number + 1].versions as usize {
+                    versions.pop_first();
+                }
+            }
+            number += 1;
+        }
+        rules[number].versions as usize
+    };
+    for cell in seen {
+        let versions_max = end_rules(&mut columns, cell.sequence.0);
+        if cell.cell_type.is_put() {
+            let column = (cell.row.clone(), cell.qualifier.clone());
+            let versions = columns.entry(column).or_default();
+            versions.insert(cell.timestamp.0, cell);
+            while versions.len() > versions_max {
+                versions.pop_first();
+            }
+        } else if ends(cell) {
+            for (_, versions) in columns.iter_mut().filter(|(column, _)| marks(cell, column)) {
+                versions.retain(|&version, _| !covers(cell, version));
+            }
+        }
+    }
+    end_rules(&mut columns, u64::MAX);
+    (columns, at_ends)
 }
 
 /// Returns the rules of a family, oldest first; the last one is the present rule, which does not
