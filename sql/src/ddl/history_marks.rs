@@ -13,7 +13,7 @@ impl Ddl<'_> {
         self.mark_history(history_key(oid))
     }
 
-    /// Begins the history of an index, whose entries are complete at the commit of this transaction.
+    /// Begins the history of an index: its entries are complete at the commit of this transaction.
     pub(super) fn begin_index_history(&self, table: u32, index: u32) -> Result<()> {
         self.mark_history(index_history_key(table, index))
     }

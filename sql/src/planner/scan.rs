@@ -267,6 +267,7 @@ pub(super) fn narrow(scan: Arc<ScanNode>, used: &[usize]) -> Arc<ScanNode> {
     let Ok(mut scan) = Arc::try_unwrap(scan) else { unreachable!("a scan is shared once built") };
     scan.output = used.iter().map(|&column| scan.output[column]).collect();
     scan.types = used.iter().map(|&column| scan.types[column].clone()).collect();
+    scan.before_index_history = scan.before_index_history.map(|scan| narrow(scan, used));
     let recheck = scan.lock.as_mut().and_then(|lock| lock.recheck.as_mut());
     match &mut scan.lookup {
         Some(lookup) => {

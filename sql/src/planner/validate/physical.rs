@@ -172,6 +172,9 @@ fn check_scan(scan: &ScanNode) -> Validation<Vec<DataType>> {
     recheck.into_iter().try_for_each(|recheck| row(&rows).check_predicate(recheck))?;
     let output = picked(&rows, &scan.output)?;
     same("the output of a scan", &output, &scan.types)?;
+    if let Some(before) = &scan.before_index_history {
+        same("the scan before the history of an index", &check_scan(before)?, &output)?;
+    }
     Ok(output)
 }
 
