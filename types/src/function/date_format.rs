@@ -95,8 +95,8 @@ pub(super) fn format_items(
 ) -> Result<Datum> {
     /// Number of items between two checks for an interrupt.
     const ITEMS_PER_CHECK: usize = 256;
-    /// Space that is reserved for an item: more than the longest one needs.
-    const ITEM_BYTES: usize = 32;
+    /// Space that is reserved for an item; a longer one grows the text by a few bytes.
+    const ITEM_BYTES: usize = 8;
     let pace = &mut context.pace();
     let mut out = String::new();
     for items in read(template, pace)?.chunks(ITEMS_PER_CHECK) {
