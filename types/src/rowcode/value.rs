@@ -74,7 +74,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
 }
 
 /// Decodes a value into a sink: a fixed-width one at the start of `bytes`, or all of `bytes`.
-/// `fields` are those that [`write`] has received.
+/// `fields` are those that [`write()`] has received.
 #[inline]
 pub(crate) fn read(
     bytes: &[u8],
