@@ -52,6 +52,7 @@ const ADVICE: &[(&str, &[&str])] = &[
             "CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'DELETE FROM child RETURNING id'",
         ],
     ),
+    ("RESET as_of to write.", &["RESET as_of", "INSERT INTO t (id) VALUES (1001)"]),
     ("Read it with SELECT after the commit", &["SELECT _timestamp FROM t"]),
     (
         "Add the expression/function to every SELECT",

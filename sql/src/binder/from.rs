@@ -21,6 +21,7 @@ use crate::binder::scope::{RelationKind, Scope, ScopeColumn, ScopeRelation, tabl
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::CatalogRelation;
+use crate::catalog::name::is_temporary;
 use crate::catalog::record::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
@@ -219,7 +220,10 @@ impl Binder<'_> {
                 let columns = table.columns.iter();
                 let columns = columns.map(|column| column.shown_name().to_owned());
                 self.note_relation(name, table.oid, columns);
-                let as_of = as_of.map(|expr| self.bind_as_of(expr)).transpose()?;
+                let as_of = match as_of {
+                    Some(expr) => Some(self.bind_as_of(expr)?),
+                    None => self.session_as_of(&table),
+                };
                 let (rows, scope) = scan_of(&table, alias_name, as_of);
                 (rows, scope, table.oid)
             }
@@ -310,6 +314,13 @@ impl Binder<'_> {
         let expr = Expr::Cast { operand, from, to: to.clone(), explicit: true };
         let name = "xmin".to_owned();
         Ok(ScopeColumn { name, sql_type: to, expr, origin: None, fields: None })
+    }
+
+    /// Returns the time of setting `as_of`, at which all tables are read but temporary ones.
+    fn session_as_of(&self, table: &Table) -> Option<Expr> {
+        let as_of = self.constants.search_path().as_of();
+        let time = as_of.filter(|_| !is_temporary(&table.schema))?;
+        Some(Expr::constant(Datum::Timestamptz(time), DataType::Timestamptz))
     }
 
     fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {

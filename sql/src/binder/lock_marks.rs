@@ -72,6 +72,11 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     if let Some(name) = materialized {
         bail!(WRONG_OBJECT_TYPE: "cannot lock rows in materialized view \"{name}\"");
     }
+    Ok(())
+}
+
+/// Rejects locks of former rows.
+pub(super) fn refuse_past(plan: &mut Logical, clauses: &[Locking]) -> Result<()> {
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
     if past && let Some(clause) = clauses.first() {

@@ -18,7 +18,7 @@ use crate::binder::level::{
     AGGREGATE, Binder, BoundWindow, Clause, ColumnVisibility, QueryLevel, Reference, WINDOW,
 };
 use crate::binder::lock_marks::{
-    apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded,
+    apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded, refuse_past,
 };
 use crate::binder::lock_rows::{LockedFrom, is_pulled_up};
 use crate::binder::output_names::output_name;
@@ -104,6 +104,10 @@ impl Binder<'_> {
         };
         apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
         apply_locks(&mut rows.plan, &scope, &query.locking)?;
+        // With setting `as_of`, the session rejects the statement: it is read-only.
+        if self.constants.search_path().as_of().is_none() {
+            refuse_past(&mut rows.plan, &query.locking)?;
+        }
         check_names(&select.windows)?;
         let bind = |binder: &mut Self| {
             binder.level().named_windows.clone_from(&select.windows);

@@ -60,17 +60,20 @@ impl fmt::Display for ObjectName {
 }
 
 /// The schemas that are searched for unqualified names, in order. Some of them may not exist.
-/// System objects come before all of them unless the path contains `pg_catalog`.
+/// System objects come before all of them unless the path contains `pg_catalog`. The path of a
+/// session also has the time at which the found tables are read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SearchPath {
     schemas: Vec<String>,
     /// The schema of the session's temporary objects.
     temp: Option<String>,
+    /// The time of setting `as_of`.
+    as_of: Option<i64>,
 }
 
 impl Default for SearchPath {
     fn default() -> SearchPath {
-        SearchPath { schemas: vec![PUBLIC.to_owned()], temp: None }
+        SearchPath { schemas: vec![PUBLIC.to_owned()], temp: None, as_of: None }
     }
 }
 
@@ -86,12 +89,12 @@ impl SearchPath {
                 detail "List syntax is invalid.")
         })?;
         let known = |name: String| if name == "$user" { user.to_owned() } else { name };
-        Ok(SearchPath { schemas: schemas.into_iter().map(known).collect(), temp: None })
+        Ok(SearchPath::of(schemas.into_iter().map(known).collect()))
     }
 
     /// Returns a path of these schemas.
     pub fn of(schemas: Vec<String>) -> SearchPath {
-        SearchPath { schemas, temp: None }
+        SearchPath { schemas, temp: None, as_of: None }
     }
 
     /// Returns the path with a schema prepended.
@@ -110,6 +113,18 @@ impl SearchPath {
         }
         self.temp = Some(temp.to_owned());
         self
+    }
+
+    /// Returns the path of a session that reads tables as they were at a time, in microseconds
+    /// since 2000-01-01 UTC. Temporary tables are read as they are.
+    #[must_use]
+    pub fn with_as_of(self, as_of: Option<i64>) -> SearchPath {
+        SearchPath { as_of, ..self }
+    }
+
+    /// Returns the time at which tables are read; `None` for the present.
+    pub fn as_of(&self) -> Option<i64> {
+        self.as_of
     }
 
     /// Returns the schema of the session's temporary objects.

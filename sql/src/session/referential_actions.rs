@@ -291,8 +291,10 @@ impl ReferentialActions<'_> {
         let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
         let types = check.types();
         let types: Vec<SqlType> = types.iter().chain(&types).map(SqlType::from).collect();
-        let statement = self.executor.cached_statement(&text, &types)?;
-        self.executor.with_planning(|planning| statement.planned(planning))
+        self.executor.in_present(|executor| {
+            let statement = executor.cached_statement(&text, &types)?;
+            executor.with_planning(|planning| statement.planned(planning))
+        })
     }
 
     fn transaction(&self) -> Arc<Transaction> {

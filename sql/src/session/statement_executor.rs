@@ -21,7 +21,7 @@ use crate::activity::SessionActivity;
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
-use crate::catalog::name::is_temporary;
+use crate::catalog::name::{SearchPath, is_temporary};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec;
@@ -123,11 +123,44 @@ impl StatementExecutor {
         }
     }
 
+    /// Runs a check of integrity, which reads the present, also if `as_of` is set since the
+    /// writes that it checks.
+    pub(super) fn in_present<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        if self.constants.search_path().as_of().is_none() {
+            return run(self);
+        }
+        let former = Arc::clone(&self.environment);
+        let path = SearchPath::clone(self.constants.search_path()).with_as_of(None);
+        let environment = Arc::make_mut(&mut self.environment);
+        Arc::make_mut(&mut environment.constants).set_search_path(Arc::new(path));
+        let result = run(self);
+        self.environment = former;
+        result
+    }
+
+    /// Returns whether writes are rejected: by the mode of the open transaction, or because
+    /// tables are read as of a time.
+    pub(super) fn is_read_only(&self) -> bool {
+        let reads_past = self.settings.parsed().as_of.is_some();
+        self.open.as_ref().is_some_and(|open| reads_past || open.modes.read_only)
+    }
+
+    /// Returns the error 25006 of a write.
+    pub(super) fn read_only(&self, what: &str) -> Error {
+        match self.settings.parsed().as_of {
+            None => read_only(what),
+            Some(_) => read_only(what).with_hint("Setting as_of is set. RESET as_of to write."),
+        }
+    }
+
     /// Updates the search path from the settings, after SET or the end of a transaction with SET
     /// LOCAL.
     pub(super) fn follow_search_path(&mut self) {
-        let value = &self.settings.parsed().search_path;
-        if Arc::ptr_eq(value, &self.search_path) {
+        let parsed = self.settings.parsed();
+        let value = &parsed.search_path;
+        if Arc::ptr_eq(value, &self.search_path)
+            && parsed.as_of == self.constants.search_path().as_of()
+        {
             return;
         }
         let around = Arc::make_mut(&mut self.environment);
@@ -270,7 +303,7 @@ impl StatementExecutor {
 
     /// Rejects a statement that changes or locks rows in a read-only transaction.
     pub(super) fn check_permitted(&self, planned: &StatementPlan, tag: &str) -> Result<()> {
-        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+        if !self.is_read_only() {
             return Ok(());
         }
         self.check_writes(&planned.changes, tag)?;
@@ -286,7 +319,7 @@ impl StatementExecutor {
     /// Rejects writes to these tables in a read-only transaction. Temporary tables may be
     /// written, unless a coprocessor writes to another table then.
     pub(super) fn check_writes(&self, tables: &[TableId], tag: &str) -> Result<()> {
-        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+        if !self.is_read_only() {
             return Ok(());
         }
         let (mut all, mut next) = (tables.to_vec(), 0);
@@ -305,7 +338,7 @@ impl StatementExecutor {
         };
         match tables.iter().all(is_own) {
             true => Ok(()),
-            false => Err(read_only(tag)),
+            false => Err(self.read_only(tag)),
         }
     }
 
@@ -436,7 +469,7 @@ impl StatementExecutor {
 
     /// Returns the sequence functions for statements of a transaction.
     pub(super) fn sequences_of(&self, open: &OpenTransaction) -> Sequences {
-        let read_only = open.modes.read_only;
+        let read_only = open.modes.read_only || self.settings.parsed().as_of.is_some();
         self.sequences.enter(&open.transaction);
         if open.changes.is_empty() && !read_only {
             return self.shared_sequences.clone();

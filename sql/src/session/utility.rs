@@ -33,7 +33,7 @@ use crate::session::prepared::{PlannedQuery, PreparedKind, PreparedStatement};
 use crate::session::statement_executor::StatementExecutor;
 use crate::session::transaction::OpenTransaction;
 use crate::session::two_phase::is_two_phase;
-use crate::session::{Execution, Notice, ParsedRequest, Session, read_only};
+use crate::session::{Execution, Notice, ParsedRequest, Session};
 use crate::settings::{Settings, TransactionModeSet};
 use crate::system::{SystemNames, is_catalog_table};
 
@@ -263,8 +263,9 @@ impl Session {
 
     /// Rejects DDL in a read-only transaction.
     pub(super) fn check_may_define(&mut self, tag: &str) -> Result<()> {
-        match self.begin_statement().modes.read_only {
-            true => Err(read_only(tag)),
+        self.begin_statement();
+        match self.is_read_only() {
+            true => Err(self.read_only(tag)),
             false => Ok(()),
         }
     }

@@ -102,6 +102,7 @@ fn values(spec: &SettingSpec) -> String {
         SettingKind::Text => "text".to_owned(),
         SettingKind::Name => "name".to_owned(),
         SettingKind::Zone => "time zone".to_owned(),
+        SettingKind::Time => "timestamp with time zone, or empty".to_owned(),
         SettingKind::Dates => "style, order of fields".to_owned(),
         SettingKind::Names => "list of names".to_owned(),
         SettingKind::Encoding => "encoding".to_owned(),

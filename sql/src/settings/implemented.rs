@@ -36,6 +36,14 @@ pub(super) const OWN: &[SettingSpec] = &[
         "Enable input of NULL elements in arrays.",
     ),
     spec(
+        "as_of",
+        "",
+        SettingKind::Time,
+        false,
+        "Sets the time at which tables are read, as FOR SYSTEM_TIME AS OF does; the session is \
+         read-only while it is set.",
+    ),
+    spec(
         "bytea_output",
         "hex",
         SettingKind::Word(&["escape", "hex"]),

@@ -74,6 +74,8 @@ enum SettingKind {
     Name,
     /// Time zone.
     Zone,
+    /// Point in time, or empty.
+    Time,
     /// Date style and field order.
     Dates,
     /// List of names, separated by commas.
@@ -222,6 +224,7 @@ impl Settings {
     pub fn search_path(&self) -> SearchPath {
         let user = self.value("session_authorization");
         let path = SearchPath::parse(self.value("search_path"), user).unwrap_or_default();
+        let path = path.with_as_of(self.parsed().as_of);
         match self.temp_schema() {
             "" => path,
             temp => path.with_temp(temp),
@@ -387,6 +390,7 @@ impl Settings {
                 style.time_zone = read_zone(value)?;
                 style.time_zone.name().to_owned()
             }
+            SettingKind::Time => read_time(value, style).map_err(|_| invalid(spec.name, value))?,
             SettingKind::Dates => {
                 let style = &mut style.formats.style;
                 (style.date, style.order) = read_date_style(value, (style.date, style.order))?;
@@ -706,7 +710,9 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
             let shown = |byte| if matches!(byte, b' '..=b'~') { char::from(byte) } else { '?' };
             Ok(name_cut(value).bytes().map(shown).collect())
         }
-        SettingKind::Text | SettingKind::Zone | SettingKind::Dates => Ok(value.to_owned()),
+        SettingKind::Text | SettingKind::Zone | SettingKind::Dates | SettingKind::Time => {
+            Ok(value.to_owned())
+        }
         SettingKind::Encoding => read_encoding(value),
         SettingKind::Only(spellings) => {
             let same = spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
@@ -723,6 +729,18 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
             bail!(CANT_CHANGE_RUNTIME_PARAM: "parameter \"{}\" cannot be changed", spec.name)
         }
     }
+}
+
+/// Converts a point in time to UTC in ISO form, which has the same meaning after a change of
+/// `TimeZone` and `DateStyle`; empty remains empty.
+fn read_time(value: &str, style: &TextStyle) -> Result<String> {
+    if value.trim().is_empty() {
+        return Ok(String::new());
+    }
+    let time = types::text::parse(value, &DataType::Timestamptz, style)?;
+    let mut bytes = Vec::new();
+    types::text::write_short(&time, &DataType::Timestamptz, &TextStyle::default(), &mut bytes);
+    Ok(String::from_utf8(bytes).unwrap_or_default())
 }
 
 /// Parses a time zone: a name, a number of hours, or `INTERVAL '…'`, an offset.

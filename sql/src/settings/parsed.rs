@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::transaction::Consistency;
+use types::text::{self, TextStyle};
+use types::{DataType, Datum};
 
 use crate::ast::IsolationLevel;
 use crate::settings::modes::TransactionModeSet;
@@ -33,6 +35,8 @@ pub(crate) struct ParsedSettings {
     pub consistency: Consistency,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
     pub default_modes: TransactionModeSet,
+    /// `as_of`, in microseconds since 2000-01-01 UTC.
+    pub as_of: Option<i64>,
     /// `session_authorization`.
     pub role: Arc<str>,
     /// `search_path`; the same pointer until it is set again.
@@ -74,8 +78,17 @@ impl ParsedSettings {
                 read_only: value("default_transaction_read_only") == "on",
                 deferrable: value("default_transaction_deferrable") == "on",
             },
+            as_of: time_of(value("as_of")),
             role: Arc::clone(value_of(values, "session_authorization")),
             search_path: Arc::clone(value_of(values, "search_path")),
         }
+    }
+}
+
+/// Returns the time of a setting, in microseconds since 2000-01-01 UTC; `None` if it is empty.
+fn time_of(value: &str) -> Option<i64> {
+    match text::parse(value, &DataType::Timestamptz, &TextStyle::default()) {
+        Ok(Datum::Timestamptz(time)) if !value.is_empty() => Some(time),
+        _ => None,
     }
 }
