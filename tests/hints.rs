@@ -103,6 +103,17 @@ const ADVICE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Use ALTER TABLE t ALTER FAMILY f SET (…).",
+        &[
+            "CREATE TABLE of_family (id int, f.a int)",
+            "ALTER TABLE of_family ALTER FAMILY f SET (versions = 2)",
+        ],
+    ),
+    (
+        "Use ALTER TABLE … ADD FAMILY first.",
+        &["ALTER TABLE of_family ADD FAMILY g (), ADD COLUMN g.b int"],
+    ),
+    (
         "Use ALTER TABLE … SET LOGGED.",
         &["CREATE UNLOGGED TABLE loose (id int)", "ALTER TABLE loose SET LOGGED"],
     ),

@@ -85,6 +85,7 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
     RowLayout {
         family_count: families.max().unwrap_or(1),
         expiring: Vec::new(),
+        dropped: Vec::new(),
         columns,
         key: key.to_vec(),
         salt_buckets: salt,

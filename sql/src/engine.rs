@@ -178,6 +178,9 @@ impl Engine {
                 split_points: found.split_points.clone(),
                 ..TableDescriptor::clone(wanted)
             };
+            // Transactions that were rolled back have added the others.
+            let count = found.families.len().max(altered.families.len());
+            altered.families.resize(count, FamilyDescriptor::dropped());
             for (family, found) in altered.families.iter_mut().zip(&found.families) {
                 family.retired.clone_from(&found.retired);
             }
@@ -193,6 +196,15 @@ impl Engine {
             self.store.alter_tables(changed)?;
         }
         unlogged.into_iter().try_for_each(|table| self.store.flush(table))
+    }
+
+    /// Drops the families of a store table behind those of a descriptor.
+    pub(crate) fn drop_families_behind(&self, wanted: &TableDescriptor) -> store::Result<()> {
+        let Some(found) = self.store.table(wanted.id) else { return Ok(()) };
+        let mut altered = TableDescriptor::clone(&found);
+        let behind = altered.families.iter_mut().skip(wanted.families.len());
+        behind.for_each(|family| *family = FamilyDescriptor::dropped());
+        if altered == *found { Ok(()) } else { self.store.alter_table(altered) }
     }
 
     /// Returns the store.

@@ -246,6 +246,7 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
         key: record.primary_key.iter().map(key_column).collect(),
         family_count: record.descriptor.families.len(),
         expiring: expiring_families(record),
+        dropped: dropped_families(record),
         salt_buckets: record.salt_buckets,
         schema_version: record.schema_version,
     })
@@ -255,17 +256,18 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
 fn expiring_families(record: &TableRecord) -> Vec<usize> {
     let families = &record.descriptor.families;
     let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
-    if families.len() > 1 { expiring.collect() } else { Vec::new() }
+    let living = families.iter().filter(|family| !family.is_dropped());
+    if living.count() > 1 { expiring.collect() } else { Vec::new() }
+}
+
+fn dropped_families(record: &TableRecord) -> Vec<usize> {
+    let families = &record.descriptor.families;
+    (0..families.len()).filter(|&family| families[family].is_dropped()).collect()
 }
 
 /// Returns the maximum life of the newest version of a cell.
-/// Returns for each family of a table whether its rows expire.
-pub fn expiring_rows(table: &TableRecord) -> Vec<bool> {
-    table.descriptor.families.iter().map(|family| life_of(family).is_some()).collect()
-}
-
 fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
-    family.ttl.filter(|_| family.min_versions == 0)
+    family.ttl.filter(|_| family.expires_rows())
 }
 
 /// Returns the families of an index's store table. Entries are stored by the life of the data
@@ -288,7 +290,8 @@ fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyD
     let family = |one: &EntryFamily| match one {
         EntryFamily::Row => stored(DEFAULT_FAMILY, None),
         EntryFamily::Of { family, .. } => {
-            let name = if base.len() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
+            let living = base.iter().filter(|family| !family.is_dropped());
+            let name = if living.count() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
             stored(name, life_of(&base[*family]))
         }
     };
@@ -483,6 +486,7 @@ fn index_layout(
         key,
         family_count: families.all().len(),
         expiring: families.expiring(),
+        dropped: Vec::new(),
         salt_buckets: record.salt_buckets,
         schema_version: INDEX_SCHEMA_VERSION,
     }

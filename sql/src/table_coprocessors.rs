@@ -428,6 +428,7 @@ fn no_table() -> TableSchema {
         key: Vec::new(),
         family_count: 0,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 0,
     };

@@ -10,6 +10,7 @@ mod definitions;
 mod deferrable_unique;
 mod error_places;
 mod expiry;
+mod family_crash;
 mod foreign_keys;
 mod history;
 mod large_statements;

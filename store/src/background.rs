@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::applied_rules;
 use crate::auto_split;
 use crate::engine::Engine;
 use crate::env::process::spawn_thread;
@@ -136,8 +137,18 @@ fn run_compactions(engine: &Engine) {
     while let Some(task) = engine.schedule.next(&|| engine.regions(), engine) {
         let watch = CompactionProgress::over(&engine.schedule, &task);
         let done = task.region().compact(task.family(), &task.plan, engine, &watch);
-        let region = task.region().id();
+        let (table, region) = (task.region().table(), task.region().id());
+        let is_major = task.plan.sees_oldest();
         engine.schedule.end(task, done);
+        // Without a wait for definitions, which may wait for compactions.
+        if is_major && let Some(defining) = engine.ddl_lock.try_lock() {
+            let removed = applied_rules::remove(engine, table, &defining);
+            if let Err(error) = removed
+                && !matches!(error, Error::ShutDown)
+            {
+                tracing::error!(%error, table = table.0, "could not remove retired rules");
+            }
+        }
         engine.splits.want(region);
         // Writers may wait for fewer files.
         engine.pressure.relieve();

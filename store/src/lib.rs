@@ -71,6 +71,7 @@ mod split_queue;
 mod engine;
 mod region_replacement;
 mod auto_split;
+mod applied_rules;
 pub mod bulk_load;
 pub mod transaction;
 mod background;

@@ -113,6 +113,9 @@ fn view_over(files: &ReadView, family: usize, generations: &[Generation]) -> Rea
         .rev()
         .filter_map(|generation| Some((generation.memstores.get(family)?, generation.through)));
     let mut view = files.files_only();
+    if view.family.is_dropped() {
+        return view;
+    }
     if let Some((open, _)) = newest_first.next() {
         view.active = Arc::clone(open);
     }

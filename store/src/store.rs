@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::admission::AdmissionStatus;
+use crate::applied_rules;
 use crate::background::Background;
 use crate::bulk_load::BulkLoad;
 use crate::cell::{Sequence, Timestamp};
@@ -228,7 +229,8 @@ impl Store {
     }
 
     /// Replaces the descriptors of a table's families and its other settings. Its regions stay,
-    /// so split points are ignored. Families can be added behind the present ones.
+    /// so split points are ignored. Families can be added behind the present ones, and be replaced
+    /// by [`FamilyDescriptor::dropped`](crate::FamilyDescriptor::dropped): their cells are gone.
     ///
     /// # Errors
     ///
@@ -667,6 +669,10 @@ impl Store {
             master.pre_compact_table(table.id(), kind)?;
         }
         let done = self.compact_regions(table.regions().all(), request, cancelled)?;
+        if major {
+            let defining = self.engine.ddl_lock.lock();
+            applied_rules::remove(&self.engine, table.id(), &defining)?;
+        }
         if let Some(master) = master {
             master.post_compact_table(table.id(), kind, &done.into());
         }
@@ -810,7 +816,11 @@ fn take_over(
     descriptor.split_points.clone_from(&present.split_points);
     let mut after = descriptor.families.iter_mut();
     for family in &present.families {
-        let Some(kept) = after.next().filter(|kept| kept.name == family.name) else {
+        let after = after.next();
+        if after.as_ref().is_some_and(|after| after.is_dropped()) {
+            continue;
+        }
+        let Some(kept) = after.filter(|kept| kept.name == family.name) else {
             return Err(Error::InvalidRequest(format!(
                 "column family \"{}\" cannot be removed, renamed or moved",
                 family.name

@@ -54,14 +54,17 @@ impl EntryFamilies {
         rows_expire: bool,
     ) -> EntryFamilies {
         let expiring = |family: usize| EntryFamily::Of { family, expires: true };
-        if base.family_count == 1 {
+        if base.living_families() == 1 {
             let only = EntryFamily::Of { family: 0, expires: rows_expire };
             return EntryFamilies { all: vec![only], needed: 1 };
         }
         let mut all: Vec<EntryFamily> = expiring_families(base, inputs).map(expiring).collect();
         let mut needed = all.len();
-        if all.is_empty() && base.expiring.len() == base.family_count {
-            return EntryFamilies { all: (0..base.family_count).map(expiring).collect(), needed };
+        if all.is_empty() && base.expiring.len() == base.living_families() {
+            return EntryFamilies {
+                all: base.expiring.iter().copied().map(expiring).collect(),
+                needed,
+            };
         }
         if all.is_empty() {
             all.push(EntryFamily::Row);

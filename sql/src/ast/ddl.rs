@@ -501,6 +501,24 @@ pub enum TableChange {
         /// `CASCADE`
         cascade: bool,
     },
+    /// `ADD FAMILY f (…)`
+    AddFamily {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// The column family.
+        family: Ident,
+        /// Its options.
+        options: Vec<TableOption>,
+    },
+    /// `DROP FAMILY`
+    DropFamily {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The column family.
+        family: Ident,
+        /// `CASCADE`
+        cascade: bool,
+    },
     /// `RENAME COLUMN`
     RenameColumn {
         /// The column.

@@ -22,6 +22,7 @@ use crate::ddl::dependency;
 use crate::ddl::generated;
 use crate::ddl::identity::ColumnFill;
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
+use crate::ddl::options::undefined_family;
 use crate::ddl::sequence::bound_default;
 use crate::error::{Error, Result};
 use crate::parser;
@@ -353,9 +354,8 @@ pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) ->
         Some(family) => {
             let found = families.iter().position(|one| one.name == family.value);
             found.ok_or_else(|| {
-                let hint = "Add the column to an existing column family.";
-                let what = "a new column family in ALTER TABLE";
-                Error::not_supported(what, hint).at(family.position)
+                let family = undefined_family(&family.value, family.position);
+                family.with_hint("Use ALTER TABLE … ADD FAMILY first.")
             })?
         }
     };

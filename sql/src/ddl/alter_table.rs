@@ -1,9 +1,9 @@
 //! ALTER TABLE of columns and constraints: the changes of a statement, in PostgreSQL's order of
 //! passes.
 //!
-//! Drops come first, then types, new columns, new constraints, then attributes of columns. The
-//! table is locked in the mode that the changes need from the start, mostly exclusively, so that
-//! checks of its rows remain valid.
+//! Drops come first, then types, new column families, new columns, new constraints, then attributes
+//! of columns. The table is locked in the mode that the changes need from the start, mostly
+//! exclusively, so that checks of its rows remain valid.
 
 use std::sync::Arc;
 
@@ -84,6 +84,12 @@ impl Ddl<'_> {
             }
             TableChange::DropColumn { if_exists, column, cascade } => {
                 return self.drop_column(oid, column, (*if_exists, *cascade));
+            }
+            TableChange::AddFamily { if_not_exists, family, options } => {
+                return self.add_family(&table, record, (family, options, *if_not_exists));
+            }
+            TableChange::DropFamily { if_exists, family, cascade } => {
+                return self.drop_family(&table, record, (family, *if_exists, *cascade));
             }
             TableChange::RenameColumn { column, to } => {
                 self.rename_column(&table, &mut record, column, to)?;
@@ -384,6 +390,8 @@ fn action_of(change: &TableChange) -> &'static str {
     match change {
         TableChange::AddColumn { .. } => "ADD COLUMN",
         TableChange::DropColumn { .. } => "DROP COLUMN",
+        TableChange::AddFamily { .. } => "ADD FAMILY",
+        TableChange::DropFamily { .. } => "DROP FAMILY",
         TableChange::RenameColumn { .. } => "RENAME COLUMN",
         TableChange::ColumnType { .. } => "ALTER COLUMN ... SET DATA TYPE",
         TableChange::ColumnDefault { default: Some(_), .. } => "ALTER COLUMN ... SET DEFAULT",
@@ -425,26 +433,28 @@ fn pass(change: &TableChange) -> u8 {
         | TableChange::DropConstraint { .. }
         | TableChange::DropExpression { .. }
         | TableChange::DropIdentity { .. }
-        | TableChange::DropNotNull(_) => 0,
+        | TableChange::DropNotNull(_)
+        | TableChange::DropFamily { .. } => 0,
         TableChange::ColumnType { .. } => PASS_OF_TYPES,
-        TableChange::AddColumn { .. } => 2,
-        TableChange::SetNotNull(_) => 3,
+        TableChange::AddFamily { .. } => 2,
+        TableChange::AddColumn { .. } => 3,
+        TableChange::SetNotNull(_) => 4,
         TableChange::ColumnDefault { default, .. } => {
             if default.is_some() {
-                4
+                5
             } else {
                 0
             }
         }
-        TableChange::AddIdentity { .. } => 4,
-        TableChange::AddConstraint(_) | TableChange::AddIndexConstraint { .. } => 5,
+        TableChange::AddIdentity { .. } => 5,
+        TableChange::AddConstraint(_) | TableChange::AddIndexConstraint { .. } => 6,
         TableChange::RenameColumn { .. }
         | TableChange::RenameConstraint { .. }
         | TableChange::AlterConstraint { .. }
         | TableChange::AlterIdentity { .. }
         | TableChange::ColumnAttribute { .. }
         | TableChange::TableAttribute(_)
-        | TableChange::ValidateConstraint(_) => 6,
+        | TableChange::ValidateConstraint(_) => 7,
     }
 }
 
@@ -511,7 +521,9 @@ fn no_constraint(table: &Table, name: &str, of: &str) -> Error {
 /// Returns the lock mode of a change.
 fn lock_mode(change: &TableChange) -> TableLockMode {
     match change {
-        TableChange::ValidateConstraint(_) => TableLockMode::ShareUpdateExclusive,
+        TableChange::ValidateConstraint(_)
+        | TableChange::AddFamily { .. }
+        | TableChange::DropFamily { cascade: false, .. } => TableLockMode::ShareUpdateExclusive,
         TableChange::AddConstraint(constraint)
             if matches!(constraint.kind, ConstraintKind::ForeignKey(_)) =>
         {

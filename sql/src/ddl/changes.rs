@@ -194,12 +194,13 @@ impl CatalogChanges {
         self.base.clone_from(&mark.base);
         self.dropped.truncate(mark.dropped);
         self.dropped_sequences.truncate(mark.dropped_sequences);
-        self.altered.truncate(mark.altered);
+        let altered = self.altered.split_off(mark.altered);
         let created = self.created.split_off(mark.created);
         let touched = mark.touched;
         // The next DDL statement or the commit reports the error.
         let _ = self.rebase(engine);
         forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
+        drop_added_families(engine, &self.catalog(engine), &altered);
         self.restore_observers(engine);
         // The next holder of their locks attaches other observers.
         self.touched.truncate(touched);
@@ -211,8 +212,9 @@ impl CatalogChanges {
         let changes = std::mem::take(self);
         let restored = CatalogChanges { touched: changes.touched, ..CatalogChanges::default() };
         // Before the locks are released: the next holder of a table's lock must find the table's
-        // own observers.
+        // own observers and families.
         restored.restore_observers(engine);
+        drop_added_families(engine, &engine.catalog(), &changes.altered);
         forget_sequences(engine, changes.catalog.as_deref(), &engine.catalog());
         transaction.rollback();
         engine.drop_tables(&changes.created);
@@ -270,5 +272,16 @@ fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
     let records = tables.iter().filter_map(|table| catalog.record(*table));
     if let Err(error) = engine.apply_descriptors(records) {
         tracing::error!(?tables, %error, "could not apply table descriptors to the store");
+    }
+}
+
+/// Drops the column families that undone statements have added to these tables in the store.
+/// Failures are retried at the next start.
+fn drop_added_families(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
+    let tables: BTreeSet<u32> = tables.iter().copied().collect();
+    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
+        if let Err(error) = engine.drop_families_behind(&record.descriptor) {
+            tracing::error!(table = %record.name, %error, "could not drop column families");
+        }
     }
 }

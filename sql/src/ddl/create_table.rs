@@ -60,6 +60,11 @@ pub fn record(
     let constraints = key_constraints(statement)?;
     let (primary_key, primary_key_name) =
         primary_key((&table_name, constraints.first()), &mut taken, &mut columns)?;
+    for (family, _) in &options.settings.column_families {
+        if !families.contains(family) {
+            families.push(family.clone());
+        }
+    }
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
         let family = override_.family.as_ref().map_or("", |family| family.value.as_str());

@@ -54,7 +54,6 @@ mod view;
 mod materialized;
 mod temporary;
 mod coprocessor;
-mod alter_options;
 mod reindex;
 mod statistics;
 

@@ -238,11 +238,12 @@ impl RowWriter {
         let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
         for (family, packer) in self.packers.iter().enumerate() {
-            let is_written = match &written {
-                WrittenFamilies::Fresh => self.needs_cell(family, values),
-                WrittenFamilies::All => true,
-                WrittenFamilies::Families(families) => families.contains(&family),
-            };
+            let is_written = !self.table.layout.dropped.contains(&family)
+                && match &written {
+                    WrittenFamilies::Fresh => self.needs_cell(family, values),
+                    WrittenFamilies::All => true,
+                    WrittenFamilies::Families(families) => families.contains(&family),
+                };
             if !is_written {
                 continue;
             }

@@ -23,6 +23,10 @@ impl TokenCursor<'_> {
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
         }
+        if self.is_word("family") {
+            return Err(ParseError::unsupported("ALTER FAMILY without a table", position)
+                .with_hint("Use ALTER TABLE t ALTER FAMILY f SET (…)."));
+        }
         let construct = match self.peek_word().to_uppercase() {
             word if word.is_empty() => return Err(self.unexpected()),
             word => format!("ALTER {word}"),

@@ -44,6 +44,9 @@ impl TokenCursor<'_> {
             if let Some(change) = self.constraint_of_index()? {
                 return Ok(change);
             }
+            if self.begins_family() {
+                return self.add_family();
+            }
             if self.begins_constraint() {
                 return Ok(TableChange::AddConstraint(self.table_constraint()?));
             }
@@ -51,6 +54,13 @@ impl TokenCursor<'_> {
         }
         if self.take_words(&["validate", "constraint"]) {
             return Ok(TableChange::ValidateConstraint(self.name()?));
+        }
+        if self.is_word("drop") && self.drops_family() {
+            self.expect_words(&["drop", "family"])?;
+            let if_exists = self.take_words(&["if", "exists"]);
+            let family = self.label()?;
+            let cascade = self.cascade();
+            return Ok(TableChange::DropFamily { if_exists, family, cascade });
         }
         if self.take_word("drop") {
             let of_constraint = self.take_word("constraint");
@@ -102,6 +112,45 @@ impl TokenCursor<'_> {
         let of = if is_primary { "PRIMARY KEY" } else { "UNIQUE" };
         let (deferral, _) = self.table_attributes(of, None)?;
         Ok(Some(TableChange::AddIndexConstraint { name, index, is_primary, deferral }))
+    }
+
+    /// Returns whether `FAMILY f (` is next with a list of options, and not a column of that name.
+    fn begins_family(&self) -> bool {
+        let token = |at: usize| &self.parser.peek_nth_token_ref(at).token;
+        let lists_options = |at: usize| {
+            let is_option = matches!(token(at + 1), Token::Word(_))
+                && matches!(token(at + 2), Token::Eq | Token::Period);
+            token(at) == &Token::LParen && (is_option || token(at + 1) == &Token::RParen)
+        };
+        self.is_word("family")
+            && match self.nth_word_is(1, "if") && self.nth_word_is(2, "not") {
+                true => self.nth_word_is(3, "exists"),
+                false => lists_options(2),
+            }
+    }
+
+    /// Reads `FAMILY [IF NOT EXISTS] f (option = value, …)`; the list may be empty.
+    fn add_family(&mut self) -> Result<TableChange> {
+        self.expect_words(&["family"])?;
+        let if_not_exists = self.take_words(&["if", "not", "exists"]);
+        let family = self.label()?;
+        let is_empty = self.parser.peek_nth_token_ref(1).token == Token::RParen;
+        let options = match self.peek() == &Token::LParen && is_empty {
+            true => {
+                self.expect(&Token::LParen)?;
+                self.expect(&Token::RParen)?;
+                Vec::new()
+            }
+            false => self.parenthesized(Self::option)?,
+        };
+        Ok(TableChange::AddFamily { if_not_exists, family, options })
+    }
+
+    /// Returns whether `DROP FAMILY f` is next, and not the drop of a column of that name.
+    fn drops_family(&self) -> bool {
+        self.nth_word_is(1, "family")
+            && matches!(self.parser.peek_nth_token_ref(2).token, Token::Word(_))
+            && !["cascade", "restrict"].iter().any(|word| self.nth_word_is(2, word))
     }
 
     /// Reads `[COLUMN] [IF NOT EXISTS] column`.

@@ -178,7 +178,15 @@ pub fn parse_column_families(
                 cursor.expect(&Token::Comma)?;
             }
             let family = cursor.label()?.value;
-            let columns = cursor.parenthesized(|cursor| Ok(cursor.label()?.value))?;
+            let is_empty = cursor.parser.peek_nth_token_ref(1).token == Token::RParen;
+            let columns = match cursor.peek() == &Token::LParen && is_empty {
+                true => {
+                    cursor.advance();
+                    cursor.advance();
+                    Vec::new()
+                }
+                false => cursor.parenthesized(|cursor| Ok(cursor.label()?.value))?,
+            };
             families.push((family, columns));
         }
         Ok(families)

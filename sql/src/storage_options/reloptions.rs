@@ -83,7 +83,9 @@ fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
                 && !is_key(*position)
         });
         let columns: Vec<String> = columns.map(|(_, column)| column.name.clone()).collect();
-        if family.name != DEFAULT_FAMILY && !columns.is_empty() {
+        let is_only = record.descriptor.families.len() == 1;
+        let is_listed = !columns.is_empty() || !is_only;
+        if family.name != DEFAULT_FAMILY && !family.is_dropped() && is_listed {
             families.push((family.name.clone(), columns));
         }
     }
@@ -93,7 +95,8 @@ fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
 /// Returns the options of column families: under their own names if all families have the same,
 /// else prefixed by the name of the family.
 fn family_options(descriptor: &TableDescriptor) -> Vec<Parameter> {
-    let options = descriptor.families.iter().map(|family| {
+    let living = descriptor.families.iter().filter(|family| !family.is_dropped());
+    let options = living.map(|family| {
         let settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
         (&family.name, changed(&settings, |scopes| scopes.contains(&OptionScope::Family)))
     });

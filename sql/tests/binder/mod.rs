@@ -130,6 +130,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         key: columns_key(create, &key),
         family_count: families.len(),
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     });

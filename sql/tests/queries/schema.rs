@@ -153,7 +153,15 @@ fn layout(
     family_count: usize,
     salt_buckets: u8,
 ) -> RowLayout {
-    RowLayout { columns, key, family_count, expiring: Vec::new(), salt_buckets, schema_version: 1 }
+    RowLayout {
+        columns,
+        key,
+        family_count,
+        expiring: Vec::new(),
+        dropped: Vec::new(),
+        salt_buckets,
+        schema_version: 1,
+    }
 }
 
 /// Returns the index of a CREATE INDEX, and the descriptor of its store table.

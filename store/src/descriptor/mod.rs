@@ -135,7 +135,7 @@ pub struct TableDescriptor {
 /// Descriptor of a column family.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FamilyDescriptor {
-    /// Its name.
+    /// Its name. Empty for a dropped family, which has no cells; its index is not used again.
     pub name: String,
     /// Maximal number of versions of each column. At least 1.
     pub versions: u32,
@@ -205,6 +205,21 @@ impl FamilyDescriptor {
             block_cache: true,
             retired: Vec::new(),
         }
+    }
+
+    /// Returns the descriptor of a dropped family.
+    pub fn dropped() -> FamilyDescriptor {
+        FamilyDescriptor::new("")
+    }
+
+    /// Returns whether the newest version of a cell expires by the TTL.
+    pub fn expires_rows(&self) -> bool {
+        self.ttl.is_some() && self.min_versions == 0
+    }
+
+    /// Returns whether the family was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.name.is_empty()
     }
 }
 

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, Timestamp};
+use crate::cell::{CellType, Sequence, Timestamp};
 use crate::compaction::{
     Action, CellFilter, CompactionRequest, FileFacts, Layout, OutputSpec, RewriteProgress,
     SelectionInputs,
 };
 use crate::compaction::{Portion, Reason, RunFacts, Selection, select};
-use crate::descriptor::{CompactionPolicy, FileId};
+use crate::descriptor::{
+    CompactionPolicy, FamilyDescriptor, FileId, KeepDeletedCells, RetiredRule,
+};
 use crate::error::{Error, Result};
 use crate::family_store::{CompactionStatistics, FamilyStore, Horizon, ReadView, RewriteOutput};
 use crate::file::Caching;
@@ -40,7 +42,24 @@ pub(crate) struct CompactionPlan {
     /// The inputs that are left as they are.
     kept: Vec<LiveFile>,
     sees_oldest: bool,
+    /// True if all files of the store are merged.
+    is_whole: bool,
+    /// The files have all cells up to here.
+    through: Sequence,
     busy: Arc<Mutex<HashSet<FileId>>>,
+}
+
+/// Conditions for the selection of a compaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlanInputs {
+    /// True in off-peak hours.
+    pub(crate) off_peak: bool,
+    /// Oldest snapshot and time of open reads.
+    pub(crate) horizon: Horizon,
+    /// The files have all cells up to here, and perhaps later ones.
+    pub(crate) through: Sequence,
+    /// Size of the table's memstores at which they are flushed.
+    pub(crate) flush_bytes: u64,
 }
 
 /// Parameters of a rewrite.
@@ -74,6 +93,8 @@ pub struct CompactionOutcome {
     pub bytes_out: u64,
     /// Begin of the history without the dropped cells.
     pub history_begin: Timestamp,
+    /// Retired rules that the files have no effect of once it is installed.
+    applied: Vec<RetiredRule>,
     live: Vec<(FileRecord, LiveFile)>,
 }
 
@@ -158,11 +179,11 @@ impl FamilyStore {
     pub(crate) fn plan_compaction(
         &self,
         request: CompactionRequest,
-        off_peak: bool,
-        horizon: Horizon,
+        inputs: PlanInputs,
     ) -> Option<CompactionPlan> {
         // Under the lock, so that two plans cannot select the same files; and the view after it,
         // so that files that are no longer busy are no longer in it.
+        let PlanInputs { off_peak, horizon, through, flush_bytes } = inputs;
         let mut busy = self.busy.lock();
         let view = self.view();
         if view.damage.is_some() {
@@ -174,7 +195,7 @@ impl FamilyStore {
             now_micros: self.context.options.env.now_micros(),
             read_micros: horizon.now_micros,
             expiry: file_expiry(&view, horizon.now_micros),
-            flush_bytes: self.context.options.memstore_flush_bytes,
+            flush_bytes,
             off_peak,
         };
         let selection = select(&layout, &view.family.compaction, request, &occasion)?;
@@ -200,9 +221,12 @@ impl FamilyStore {
             let was_idle = busy.insert(*input);
             assert!(was_idle, "file {} is an input of two compactions", input.0);
         }
+        let is_whole = view.files().count() == selection.inputs.len()
+            && kept.is_empty()
+            && matches!(selection.action, Action::Merge { .. });
         let busy = Arc::clone(&self.busy);
         let view = view.files_only();
-        Some(CompactionPlan { selection, merged, kept, sees_oldest, busy, view })
+        Some(CompactionPlan { selection, merged, kept, sees_oldest, is_whole, through, busy, view })
     }
 
     /// Executes a plan: writes the new files, if any, and syncs them.
@@ -224,15 +248,19 @@ impl FamilyStore {
             Action::Merge { level, cuts } => (*level, cuts.clone()),
         };
         plan.check();
+        // The family of the view may be older than the horizon. A change of this one ends after
+        // it, and retains what its readers see.
+        let view = ReadView { family: Arc::clone(&self.view().family), ..plan.view.clone() };
+        let applied = rules_without_effect(plan, &view.family, rules.horizon);
         // Files that are left as they are belong to the first run: with cuts there are none.
         let mut files: Vec<(usize, LiveFile)> =
             plan.kept.iter().map(|live| (0, live.clone())).collect();
         let mut cells = (0, 0);
         let mut history_begin = Timestamp(i64::MIN);
         for inputs in &plan.merged {
-            let file_bytes = plan.view.family.compaction.file_bytes;
+            let file_bytes = view.family.compaction.file_bytes;
             let output = OutputSpec { cuts: cuts.clone(), file_bytes };
-            match self.merge(plan, inputs, (&mut rules, output), progress) {
+            match self.merge((plan, &view), inputs, (&mut rules, output), progress) {
                 Ok(written) => {
                     files.extend(written.files);
                     history_begin = history_begin.max(written.history_begin);
@@ -245,12 +273,13 @@ impl FamilyStore {
                 }
             }
         }
-        Ok(CompactionOutcome { history_begin, ..outcome(plan, place(files, level), cells) })
+        let done = outcome(plan, place(files, level), cells);
+        Ok(CompactionOutcome { history_begin, applied, ..done })
     }
 
     fn merge(
         &self,
-        plan: &CompactionPlan,
+        (plan, view): (&CompactionPlan, &ReadView),
         inputs: &[Arc<Run>],
         (rules, output): (&mut RewriteRules<'_>, OutputSpec),
         progress: &impl RewriteProgress,
@@ -271,7 +300,7 @@ impl FamilyStore {
         };
         let merge = Merge::new(sources, RowOrder::Forward)?;
         let filter = rules.filter.as_deref_mut();
-        self.write_runs(&plan.view, merge, (spec, output, filter), progress)
+        self.write_runs(view, merge, (spec, output, filter), progress)
     }
 
     /// Replaces the inputs of a compaction by its outputs. Inputs are removed from disk when the
@@ -300,8 +329,23 @@ impl FamilyStore {
             replace(&mut view.runs, outcome);
             debug_assert_eq!(view.files().count(), file_count, "files of the view");
         });
+        if !outcome.applied.is_empty() {
+            self.applied.lock().clone_from(&outcome.applied);
+        }
         self.counters.compacted(outcome);
         Ok(())
+    }
+
+    /// Returns the number of retired rules, from the oldest on, that have no effect on any cell of
+    /// the store. The files have all cells up to `through`.
+    pub(crate) fn applied_rules(&self, through: Sequence) -> usize {
+        let view = self.view();
+        let retired = &view.family.retired;
+        if view.damage.is_none() && view.files().next().is_none() {
+            return retired.iter().take_while(|rule| rule.last_sequence <= through.0).count();
+        }
+        let applied = self.applied.lock();
+        retired.iter().zip(&*applied).take_while(|(rule, applied)| rule == applied).count()
     }
 
     /// Returns the number of runs left before writers wait; `None` if they never do.
@@ -344,6 +388,29 @@ impl FamilyStore {
             }
         }
     }
+}
+
+/// Returns the retired rules, from the oldest on, that the files of a store have no effect of once
+/// all of them are merged: all cells that they end are dropped. Cell TTLs, and markers that do not
+/// end cells, keep some of those.
+fn rules_without_effect(
+    plan: &CompactionPlan,
+    family: &FamilyDescriptor,
+    horizon: Horizon,
+) -> Vec<RetiredRule> {
+    let drops_all = plan.merged_files().map(|live| live.file.properties()).all(|file| {
+        file.expiring_count == 0
+            && (family.keep_deleted_cells == KeepDeletedCells::False
+                || file.cell_count == file.count_of(CellType::Put))
+    });
+    if !plan.is_whole || !drops_all {
+        return Vec::new();
+    }
+    let through = plan.through.min(horizon.snapshot).0;
+    let is_applied = |rule: &&RetiredRule| {
+        rule.last_sequence <= through && rule.until_micros <= horizon.now_micros
+    };
+    family.retired.iter().take_while(is_applied).cloned().collect()
 }
 
 /// Returns the timestamp below which files may be dropped without being read, `i64::MIN` if none
@@ -431,6 +498,7 @@ fn outcome(
     let is_written = |live: &&LiveFile| !plan.selection.inputs.contains(&live.id);
     CompactionOutcome {
         history_begin: Timestamp(i64::MIN),
+        applied: Vec::new(),
         inputs: plan.selection.inputs.clone(),
         outputs: live.iter().map(|(record, _)| *record).collect(),
         cells_in,

@@ -27,7 +27,7 @@ use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{
     CellFilter, FilteredSink, NoProgress, OutputSpec, RewriteProgress, RunWriter, rewrite,
 };
-use crate::descriptor::{FamilyDescriptor, RegionId, RowRange, TableId};
+use crate::descriptor::{FamilyDescriptor, RegionId, RetiredRule, RowRange, TableId};
 use crate::error::{Damage, Error, RESTORE, Result};
 use crate::file::StoreFile;
 use crate::memstore::{Memstore, MemstoreCursor};
@@ -81,6 +81,8 @@ pub struct FamilyStore {
     busy: Arc<Mutex<HashSet<FileId>>>,
     /// Live files that could not be opened.
     unopened: Vec<FileRecord>,
+    /// Retired rules that the files have no effect of, since a compaction of all of them.
+    applied: Mutex<Vec<RetiredRule>>,
     counters: Counters,
 }
 
@@ -214,6 +216,7 @@ impl FamilyStore {
             flushing: Mutex::new(()),
             busy: Arc::default(),
             unopened,
+            applied: Mutex::default(),
             counters: Counters::default(),
         })
     }
@@ -259,6 +262,19 @@ impl FamilyStore {
     pub fn set_family(&self, family: Arc<FamilyDescriptor>) {
         self.cache.set_takes_data(family.block_cache);
         self.change_view(|view| view.family = family);
+    }
+
+    /// Returns whether the family was dropped.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.view.load().family.is_dropped()
+    }
+
+    /// Marks its files, also one that is not part of the view yet, to be removed from disk when
+    /// the last reader is dropped. The caller ensures that no flush or compaction adds files.
+    pub(crate) fn remove_files(&self) {
+        let pending = self.pending.lock();
+        let flushed = pending.flush.iter().filter_map(|flush| flush.file.as_ref());
+        self.view().files().chain(flushed).for_each(|live| live.file.mark_obsolete());
     }
 
     /// Raises the begin of the history to at least `begin`.
@@ -479,6 +495,10 @@ impl FamilyStore {
 
     /// Adds a run that the manifest lists to the view, as its newest.
     pub(crate) fn install_adopted(&self, run: Arc<Run>) {
+        if self.is_dropped() {
+            run.files().iter().for_each(|live| live.file.mark_obsolete());
+            return;
+        }
         self.change_view(|view| view.runs.push(run));
     }
 
@@ -607,7 +627,7 @@ mod compact;
 mod statistics;
 
 pub use compact::CompactionOutcome;
-pub(crate) use compact::{CompactionPlan, RewriteRules};
+pub(crate) use compact::{CompactionPlan, PlanInputs, RewriteRules};
 pub use statistics::CompactionStatistics;
 use statistics::Counters;
 

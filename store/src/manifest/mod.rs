@@ -38,7 +38,7 @@ use imbl::OrdMap;
 use crate::cell::Timestamp;
 use crate::codec;
 use crate::codec::RecordDamage;
-use crate::descriptor::{DatabaseId, RegionId, TableDescriptor, TableId};
+use crate::descriptor::{DatabaseId, FamilyDescriptor, RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, RESTORE, Result};
 use crate::wal::{LogPosition, ManifestMark};
@@ -157,12 +157,19 @@ impl TableRecord {
         self.descriptor.families.len()
     }
 
-    /// Makes the regions have the families of the table; new ones have no files.
+    /// Makes the regions have the families of the table; new and dropped ones have no files.
     fn fit_regions(&mut self) {
         let family_count = self.families();
         for region in &mut self.regions {
             region.files.resize(family_count, Vec::new());
             region.history.resize(family_count, NO_BEGIN);
+            let files = region.files.iter_mut().zip(&mut region.history);
+            for ((files, begin), family) in files.zip(&self.descriptor.families) {
+                if family.is_dropped() {
+                    files.clear();
+                    *begin = NO_BEGIN;
+                }
+            }
         }
     }
 }
@@ -282,14 +289,17 @@ impl ManifestState {
         if let Some(flushed) = flushed {
             self.last_sequence = self.last_sequence.max(flushed);
         }
-        let record = self
-            .table(table)?
-            .regions
+        let TableRecord { descriptor, regions } = self.table(table)?;
+        let record = regions
             .iter_mut()
             .find(|record| record.id == region)
             .ok_or_else(|| format!("region {} does not exist", region.0))?;
         for change in changes {
             let family = usize::from(change.family);
+            if descriptor.families.get(family).is_some_and(FamilyDescriptor::is_dropped) {
+                // Dropped while the files were written.
+                continue;
+            }
             let files = record
                 .files
                 .get_mut(family)

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::cell::Sequence;
 use crate::compaction::{CompactionRequest, RewriteProgress};
 use crate::error::{Error, Result};
 use crate::family_store::{
-    CompactionOutcome, CompactionPlan, CompactionStatistics, FamilyStore, RewriteRules,
+    CompactionOutcome, CompactionPlan, CompactionStatistics, FamilyStore, PlanInputs, RewriteRules,
 };
 use crate::manifest::FamilyChange;
 use crate::region::observer_hooks::CompactionHooks;
@@ -68,7 +69,24 @@ impl Region {
         off_peak: bool,
         horizon: Horizon,
     ) -> Option<CompactionPlan> {
-        self.families.load().get(family)?.plan_compaction(request, off_peak, horizon)
+        // Before the files are listed: a later flush moves cells into other files.
+        let through = self.durable_through(horizon.snapshot);
+        let inputs = PlanInputs { off_peak, horizon, through, flush_bytes: self.flush_bytes() };
+        self.families.load().get(family)?.plan_compaction(request, inputs)
+    }
+
+    /// Returns the last sequence, at most `visible`, up to which all commits are in files. All
+    /// commits up to `visible` have been applied.
+    fn durable_through(&self, visible: Sequence) -> Sequence {
+        let lowest = self.unflushed().map_or(u64::MAX, |lowest| lowest.0);
+        visible.min(Sequence(lowest.saturating_sub(1)))
+    }
+
+    /// Returns for each family the number of its retired rules, from the oldest on, that have no
+    /// effect on any cell of the region. All commits up to `visible` have been applied.
+    pub(crate) fn applied_rules(&self, visible: Sequence) -> Vec<usize> {
+        let through = self.durable_through(visible);
+        self.families.load().iter().map(|family| family.applied_rules(through)).collect()
     }
 
     /// Executes a plan of a family.
@@ -105,8 +123,11 @@ impl Region {
         surroundings: &dyn RegionServices,
     ) -> Result<()> {
         let _installing = self.installing.lock();
-        if self.is_dropped() {
-            // The table was dropped, or other regions have its rows and link to its inputs.
+        let present = self.families.load();
+        let is_present = present.get(index).is_some_and(|present| std::ptr::eq(&**present, family));
+        if self.is_dropped() || !is_present {
+            // The table or the family was dropped, or other regions have its rows and link to its
+            // inputs.
             family.discard_compaction(outcome);
             return Ok(());
         }

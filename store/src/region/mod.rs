@@ -441,7 +441,10 @@ impl Region {
         self.unflushed.fetch_min(sequence.0, Ordering::SeqCst);
         let families = self.families.load();
         while let Some((family, cells)) = cells.next_family() {
-            if let Some(family) = families.get(usize::from(family)) {
+            // Cells of a dropped family are of a commit that began before.
+            if let Some(family) = families.get(usize::from(family))
+                && !family.is_dropped()
+            {
                 let time = cells.time();
                 family.apply_commit(cells, time);
             }
@@ -662,31 +665,44 @@ impl Region {
         }
     }
 
-    /// Sets the descriptors of its families, and adds families behind the present ones.
+    /// Sets the descriptors of its families, and adds families behind the present ones. The files
+    /// of dropped families are removed when the last reader is dropped.
     pub(crate) fn alter(
         &self,
         descriptor: &TableDescriptor,
         surroundings: &dyn RegionServices,
     ) -> Result<()> {
         let mut families = self.families.load().as_ref().clone();
-        for (index, family) in families.iter().enumerate() {
-            family.set_family(Arc::new(descriptor.families[index].clone()));
+        let mut dropped = Vec::new();
+        for (index, wanted) in descriptor.families.iter().enumerate() {
+            match families.get_mut(index) {
+                Some(family) if wanted.is_dropped() && !family.is_dropped() => {
+                    let empty = self.empty_family(descriptor, index)?;
+                    dropped.push(std::mem::replace(family, empty));
+                }
+                Some(family) => family.set_family(Arc::new(wanted.clone())),
+                None => families.push(self.empty_family(descriptor, index)?),
+            }
         }
-        for index in families.len()..descriptor.families.len() {
-            let place = self.place_of(index);
-            let family = open_family(&self.context, place, &self.rows, (descriptor, index), &[])?;
-            family.create_directory()?;
-            families.push(family);
-        }
-        // Frozen memstores are unaffected: a new family has none.
+        // Frozen memstores of other families are unaffected: a new family has none.
         let _flushing = self.flushing.lock();
+        let installing = self.installing.lock();
         self.families.store(Arc::new(families));
+        dropped.iter().for_each(|family| family.remove_files());
+        drop(installing);
         self.describe(descriptor);
         self.flush_bytes.store(flush_bytes(&self.context, descriptor), Ordering::Relaxed);
         self.count_files();
         self.feed_files_to_replicas();
         surroundings.memory_changed(self);
         Ok(())
+    }
+
+    fn empty_family(&self, table: &TableDescriptor, index: usize) -> Result<Arc<FamilyStore>> {
+        let place = self.place_of(index);
+        let family = open_family(&self.context, place, &self.rows, (table, index), &[])?;
+        family.create_directory()?;
+        Ok(family)
     }
 
     /// Marks the region as dropped: its files are removed when the last reader is dropped. If

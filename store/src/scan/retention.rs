@@ -587,6 +587,7 @@ impl Retention {
     fn was_expired(&self, put: &KeyParts<'_>, newer: NewerLives) -> bool {
         self.floors.iter().any(|floor| {
             put.timestamp < floor.expiry
+                && put.sequence.0 <= floor.last_sequence
                 && self.column.alive_at(floor.last_sequence, newer) >= floor.min_versions as usize
         })
     }

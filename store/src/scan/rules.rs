@@ -102,6 +102,25 @@ impl FamilyDescriptor {
     }
 }
 
+/// Returns the rules that remain of the first `count` ones once compactions have applied them to
+/// all cells: at most one, which hides what their TTLs had ended and what is written with such a
+/// timestamp afterwards. Versions that they retained beyond a TTL need no rule: the others are
+/// gone.
+pub(crate) fn applied(family: &FamilyDescriptor, count: usize) -> Vec<RetiredRule> {
+    let (applied, later) = family.retired.split_at(count);
+    let Some(last) = applied.last() else { return family.retired.clone() };
+    let floors = applied.iter().filter(|rule| rule.min_versions == 0);
+    let floor = floors.map(|rule| expiry_of(rule.ttl, rule.until_micros)).max();
+    let floor = floor.filter(|floor| floor.0 != i64::MIN).map(|floor| RetiredRule {
+        // No more versions are left than the next rule retains.
+        versions: later.first().map_or(family.versions, |rule| rule.versions),
+        min_versions: 0,
+        ttl: Some(Duration::from_micros(last.until_micros.abs_diff(floor.0))),
+        ..last.clone()
+    });
+    floor.into_iter().chain(later.iter().cloned()).collect()
+}
+
 impl RulesAt<'_> {
     /// Returns MIN_VERSIONS.
     pub(crate) fn min_versions(&self) -> u32 {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use store::descriptor::KeepDeletedCells;
 use store::descriptor::{CompactionOptions, CompactionPolicy, ExploringOptions, LeveledOptions};
+use store::descriptor::{KeepDeletedCells, RETIRED_RULES_MAX};
 use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::options::{CompactionLimits, Throughput};
+use store::store::SplitPoint;
 use store::{Edit, Error, Mutation, Options, Store, TableDescriptor};
 
 use crate::cases::{TABLE, begin, descriptor, open, options, put, scan};
@@ -88,6 +89,68 @@ fn compaction_policies_bound_file_count_and_preserve_rows() {
         let store = open(&env.after_crash(Unsynced::Torn)).unwrap();
         assert_eq!(scan(&begin(&store)).unwrap(), before);
     }
+}
+
+/// Changes VERSIONS of the table, which adds a retired rule.
+fn change_versions(store: &Store, versions: u32) -> store::Result<()> {
+    let mut table = with(lazy(1000));
+    table.families[0].versions = versions;
+    store.alter_table(table)
+}
+
+fn retired_rules(store: &Store) -> usize {
+    store.table(TABLE).unwrap().families[0].retired.len()
+}
+
+#[test]
+fn major_compaction_of_all_regions_removes_retired_rules() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    store.create_table(with(lazy(1000))).unwrap();
+    store.split_region(TABLE, SplitPoint::At(b"5".to_vec())).unwrap();
+    for change in 0..200 {
+        put(&store, "1", &format!("{change}"));
+        change_versions(&store, 2 + change % 2).unwrap();
+        if change % 50 == 49 {
+            // Rows in the memstore still need the rules.
+            store.compact_table(TABLE, true).unwrap();
+            assert!(retired_rules(&store) > 40);
+            store.flush_table(TABLE).unwrap();
+            store.compact_table(TABLE, true).unwrap();
+            // The other region has no rows.
+            assert_eq!(retired_rules(&store), 0);
+        }
+    }
+    let rules = RETIRED_RULES_MAX as u32;
+    (0..rules).for_each(|change| change_versions(&store, 4 + change % 2).unwrap());
+    assert!(matches!(change_versions(&store, 9), Err(Error::InvalidRequest(_))));
+    // An open reader may need them.
+    let reader = begin(&store);
+    assert_eq!(scan(&reader).unwrap().len(), 1);
+    store.compact_table(TABLE, true).unwrap();
+    drop(reader);
+    drop(store);
+    let store = open(&env.after_crash(Unsynced::Torn)).unwrap();
+    assert_eq!(retired_rules(&store), 0);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 1);
+}
+
+#[test]
+fn expiry_by_removed_rule_remains() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    let mut table = with(lazy(1000));
+    table.families[0].ttl = Some(Duration::from_secs(1));
+    store.create_table(table).unwrap();
+    fill(&store, 1, 5);
+    env.set_now(30_000_000);
+    change_versions(&store, 1).unwrap();
+    change_versions(&store, 2).unwrap();
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
+    store.compact_table(TABLE, true).unwrap();
+    // A write with a timestamp that had expired must not become visible.
+    assert_eq!(retired_rules(&store), 1);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
 }
 
 #[test]

@@ -128,7 +128,9 @@ pub(crate) fn visible(
             let expired_before = rules[..ended].iter().zip(&at_ends).any(|(rule, times)| {
                 let times = times.get(&column).into_iter().flatten();
                 let newer = times.filter(|time| **time > at).count();
-                at < expiry_by(rule, rule.until_micros) && newer >= rule.min_versions as usize
+                at < expiry_by(rule, rule.until_micros)
+                    && newer >= rule.min_versions as usize
+                    && (rule.min_versions == 0 || version.sequence.0 <= rule.last_sequence)
             });
             let expired = expired_before || at < own_expiry && index >= own.min_versions as usize;
             let wanted = spec.time_range.contains(Timestamp(at)) && returned < spec.max_versions;

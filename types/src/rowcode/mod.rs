@@ -96,6 +96,8 @@ pub struct RowLayout {
     /// Families whose cells may expire before the row, ascending: their columns then become NULL.
     /// A row exists as long as any family has a cell.
     pub expiring: Vec<usize>,
+    /// Dropped families, ascending: no row has a cell in them.
+    pub dropped: Vec<usize>,
     /// Number of salt buckets; 0 for an unsalted table.
     pub salt_buckets: u8,
     /// Incremented with every change of the columns; stored in packed rows.
@@ -112,6 +114,11 @@ impl RowLayout {
             ColumnPlace::Key(_) => false,
             ColumnPlace::Packed { family, .. } => self.expiring.contains(&family),
         }
+    }
+
+    /// Returns the number of families that were not dropped.
+    pub fn living_families(&self) -> usize {
+        self.family_count - self.dropped.len()
     }
 
     /// Returns whether family 0 has a cell as long as the row exists.

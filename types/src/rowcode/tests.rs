@@ -58,6 +58,7 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
             .collect(),
         family_count: 2,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: (kinds.len() % 3) as u8 * 4,
         schema_version: 300,
     }
@@ -181,6 +182,7 @@ fn wide_rows_use_four_byte_offsets() {
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -204,6 +206,7 @@ fn wide_nested_values_use_four_byte_offsets() {
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -229,6 +232,7 @@ fn documented_row_example_matches_encoder() {
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -250,6 +254,7 @@ fn intervals_preserve_months_days_and_micros() {
         key: vec![key_column(0)],
         family_count: 1,
         expiring: Vec::new(),
+        dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };

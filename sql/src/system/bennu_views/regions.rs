@@ -115,6 +115,7 @@ mod tests {
             key: (0..2).map(key).collect(),
             family_count: 1,
             expiring: Vec::new(),
+            dropped: Vec::new(),
             salt_buckets,
             schema_version: 0,
         }

@@ -138,7 +138,7 @@ system_view! {
         ttl_seconds Int8 = family.ttl.map(|ttl| ttl.as_secs()), "Age at which rows expire; NULL: never";
         keep_deleted_cells Text = option(&family, "keep_deleted_cells"), "Whether deleted rows are retained for time travel";
         rules_changed Timestamptz = family.retired.last().map(|rule| rule.until_micros),
-            "Last change of `VERSIONS`, `MIN_VERSIONS` or `TTL`; NULL: none";
+            "Last change of `VERSIONS`, `MIN_VERSIONS` or `TTL` that the store still applies; NULL: none";
         compression Text = option(&family, "compression"), "Compression of blocks in new files";
         bloomfilter Text = option(&family, "bloomfilter"), "Keys of the Bloom filters of new files";
         data_block_encoding Text = option(&family, "data_block_encoding"), "Encoding of blocks in new files";
@@ -157,7 +157,8 @@ fn families(source: &SystemContext) -> Result<Vec<(String, FamilyDescriptor)>> {
     for (name, id) in store_tables(source) {
         let table = known.iter().find(|table| table.id == id);
         let families = table.into_iter().flat_map(|table| &table.families);
-        found.extend(families.map(|family| (name.clone(), family.clone())));
+        let living = families.filter(|family| !family.is_dropped());
+        found.extend(living.map(|family| (name.clone(), family.clone())));
     }
     Ok(found)
 }

@@ -473,13 +473,19 @@ fn flush(store: &FamilyStore, newest: u64, oldest_snapshot: u64) {
     }
 }
 
+fn plan_inputs(store: &FamilyStore) -> PlanInputs {
+    let flush_bytes = store.context.options.memstore_flush_bytes;
+    let (horizon, through) = (horizon(store, 0), Sequence(0));
+    PlanInputs { off_peak: false, horizon, through, flush_bytes }
+}
+
 fn try_compact(
     store: &FamilyStore,
     major: bool,
     oldest_snapshot: u64,
 ) -> Result<Option<(CompactionPlan, CompactionOutcome)>> {
     let request = if major { CompactionRequest::Major } else { CompactionRequest::Minor };
-    let Some(plan) = store.plan_compaction(request, false, horizon(store, 0)) else {
+    let Some(plan) = store.plan_compaction(request, plan_inputs(store)) else {
         return Ok(None);
     };
     let outcome =
@@ -542,7 +548,7 @@ fn run(family: &FamilyDescriptor, events: &[Event], reads: &[Read]) {
             Event::Compact(major) => compact(&store, *major, oldest_snapshot),
             Event::Begin(major) => {
                 let request = request_of(*major);
-                plans.extend(store.plan_compaction(request, false, horizon(&store, 0)));
+                plans.extend(store.plan_compaction(request, plan_inputs(&store)));
                 continue;
             }
             Event::End(index) => {
@@ -918,7 +924,7 @@ fn running_compaction_does_not_retain_memstore() {
     }
     store.apply(&[cell(2, 1, 5, 3, CellType::Put)]);
     let memstore = Arc::downgrade(&store.view().active);
-    let plan = store.plan_compaction(CompactionRequest::Major, false, horizon(&store, 0)).unwrap();
+    let plan = store.plan_compaction(CompactionRequest::Major, plan_inputs(&store)).unwrap();
     flush(&store, 3, 0);
     assert_eq!(memstore.strong_count(), 0, "its memory is still taken");
     end(&store, plan, 0);

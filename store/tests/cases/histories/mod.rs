@@ -233,12 +233,16 @@ impl World {
         if allows_version_markers(&changed) != allows_version_markers(family) {
             return;
         }
+        let is_new = changed != *family;
         self.families[number] = fitting(changed.clone(), changed.compaction);
         self.store().alter_table(self.table(&[])).unwrap();
-        // With the sequence and the time of the change.
-        let tables = self.store().tables();
-        let table = tables.iter().find(|table| table.id == TABLE).unwrap();
-        self.families.clone_from(&table.families);
+        // With the sequence and the time of the change. The store forgets rules that it has
+        // applied, the model does not.
+        let table = self.store().table(TABLE).unwrap();
+        if is_new {
+            let retired = table.families[number].retired.last().cloned();
+            self.families[number].retired.extend(retired);
+        }
     }
 
     fn run(&mut self, step: &Step) {
@@ -405,7 +409,7 @@ impl World {
         let cells = self.cells();
         for family in 0..FAMILIES {
             let rules = &self.families[usize::from(family)];
-            if !allows_version_markers(rules) {
+            if !allows_version_markers(rules) || self.is_rewritten_past(family, at) {
                 continue;
             }
             let spec = as_of::spec(standpoint);
@@ -422,6 +426,21 @@ impl World {
                 self.check_as_of(of_get.map(|batch| as_of::found(&batch)), expected, at);
             }
         }
+    }
+
+    /// Returns whether a commit has written cells with timestamps of an earlier time, whose rule
+    /// the store has removed since. Commits have that time only if their timestamps are explicit.
+    fn is_rewritten_past(&self, family: u8, at: Timestamp) -> bool {
+        let table = self.store().table(TABLE).unwrap();
+        let stored = &table.families[usize::from(family)].retired;
+        let retired = &self.families[usize::from(family)].retired;
+        let removed = retired.iter().rfind(|rule| !stored.contains(rule));
+        removed.is_some_and(|rule| {
+            let is_later = |cell: &Cell| cell.sequence.0 > rule.last_sequence;
+            let cells = self.cells();
+            let mut cells = cells[usize::from(family)].iter();
+            at.0 < rule.until_micros && cells.any(|cell| is_later(cell) && cell.timestamp <= at)
+        })
     }
 
     fn check_as_of(

@@ -1,6 +1,9 @@
 //! Options of CREATE TABLE, CREATE INDEX and constraints: those of [`crate::storage_options`] as
 //! settings of the new object.
 
+mod alter;
+mod family;
+
 use store::FamilyDescriptor;
 
 use crate::ast::{CreateTable, TableOption};

@@ -95,6 +95,7 @@ impl Ddl<'_> {
             ..StorageSettings::default()
         };
         let updates = table_updates(of)?;
+        let mut rebuilt = Vec::new();
         for update in &updates {
             match update.written {
                 Some(option) if is_of_toast(option) => {
@@ -120,7 +121,9 @@ impl Ddl<'_> {
                 take_table_settings(Arc::make_mut(&mut index.descriptor), &base);
             }
             set_unlogged(&mut record, unlogged);
-            self.change_expiry(&catalog, (&before, &mut record))?;
+            check_row_family(&before.descriptor.families, &record.descriptor.families)?;
+            self.check_expiry(&catalog, (&before, &record))?;
+            rebuilt = change_index_families(&catalog, &mut record)?;
             self.changes.altered.push(table.oid);
         }
         if updates.iter().any(|update| !update.spec.is_quota()) {
@@ -128,23 +131,24 @@ impl Ddl<'_> {
             let changed = relation_assembly::table(&catalog, &record, coprocessors)?;
             self.store_object(CatalogObject::of_table(changed, record))?;
         }
+        for index in rebuilt {
+            self.rebuild_index((table.oid, index))?;
+        }
         match updates.iter().any(|update| update.spec.is_quota()) {
             true => self.store_quota(subject, settings.quota),
             false => Ok(()),
         }
     }
 
-    /// Applies changed rules of expiry to the indexes of a table, whose entries expire with the
-    /// rows.
+    /// Checks changed rules of expiry of a table.
     ///
     /// # Errors
     ///
-    /// 0A000 for a TTL of a table that foreign keys reference, or if entries were not written so
-    /// that they can expire; 54000 for too many changes.
-    fn change_expiry(
+    /// 0A000 for a TTL of a table that foreign keys reference; 54000 for too many changes.
+    fn check_expiry(
         &self,
         catalog: &Catalog,
-        (before, record): (&TableRecord, &mut TableRecord),
+        (before, record): (&TableRecord, &TableRecord),
     ) -> Result<()> {
         let rules = |record: &TableRecord| {
             let rule = |one: &FamilyDescriptor| (one.versions, one.min_versions, one.ttl);
@@ -158,7 +162,8 @@ impl Ddl<'_> {
         let mut families = stored.iter().flat_map(|known| &known.families);
         if let Some(family) = families.find(|family| family.retired.len() >= RETIRED_RULES_MAX) {
             bail!(PROGRAM_LIMIT_EXCEEDED: "options of column family \"{}\" were changed too often", family.name;
-                detail "VERSIONS, MIN_VERSIONS and TTL can be changed {RETIRED_RULES_MAX} times.");
+                detail "VERSIONS, MIN_VERSIONS and TTL can be changed {RETIRED_RULES_MAX} times between major compactions.";
+                hint "Use MAJOR COMPACT.");
         }
         let has_ttl =
             |record: &TableRecord| record.descriptor.families.iter().any(|one| one.ttl.is_some());
@@ -166,15 +171,7 @@ impl Ddl<'_> {
             let what = "a TTL of a table that foreign keys reference";
             return Err(Error::not_supported(what, "Drop the foreign keys first."));
         }
-        let lives = [before, record].map(relation_assembly::expiring_rows);
-        let stays = lives[0] == lives[1] || lives[1] == [false];
-        if !stays && !record.indexes.is_empty() {
-            let what = "a change between FOREVER and a TTL for a table with indexes";
-            let hint = "Drop the indexes, and create them again after the change.";
-            return Err(Error::not_supported(what, hint));
-        }
-        (0..record.indexes.len())
-            .try_for_each(|at| relation_assembly::set_index_families(catalog, record, at))
+        Ok(())
     }
 
     fn store_quota(&mut self, subject: QuotaSubject, limits: QuotaLimits) -> Result<()> {
@@ -217,7 +214,7 @@ impl Ddl<'_> {
     }
 
     /// Adds notices for the options of a new table that have no effect.
-    pub(super) fn note_toast_parameters(&mut self, options: &[TableOption]) {
+    pub(in crate::ddl) fn note_toast_parameters(&mut self, options: &[TableOption]) {
         for option in options.iter().filter(|option| is_of_toast(option)) {
             let name = &option.name.value;
             let message = format!("storage parameter \"toast.{name}\" has no effect");
@@ -290,6 +287,48 @@ fn table_updates(of: &OptionsChange) -> Result<Vec<OptionUpdate<'_>>> {
 /// The option whose default depends on another option.
 const BLOCK_SIZE: &str = "blocksize";
 
+/// Checks that rows which a family without a TTL retains are still retained by one after a change:
+/// only it has a cell of each of them, which the entries of indexes rely on.
+pub(super) fn check_row_family(
+    before: &[FamilyDescriptor],
+    after: &[FamilyDescriptor],
+) -> Result<()> {
+    let living = |family: &&FamilyDescriptor| !family.is_dropped();
+    let retains = |family: &FamilyDescriptor| !family.is_dropped() && !family.expires_rows();
+    let is_retained =
+        before.iter().zip(after).any(|(before, after)| retains(before) && retains(after));
+    if after.iter().filter(living).count() > 1 && after.iter().any(retains) && !is_retained {
+        let what = "a column family without a TTL when the other families of existing rows expire";
+        let hint = "Set a TTL of all column families, or create a table with the options and copy the rows.";
+        return Err(Error::not_supported(what, hint));
+    }
+    Ok(())
+}
+
+/// Sets the families of the indexes of a table, whose entries expire with the rows and are
+/// retained for the same time. Returns the oids of the indexes to rebuild: their present entries
+/// would expire earlier than the rows, or are in other families.
+pub(super) fn change_index_families(
+    catalog: &Catalog,
+    record: &mut TableRecord,
+) -> Result<Vec<u32>> {
+    let mut rebuilt = Vec::new();
+    for at in 0..record.indexes.len() {
+        let before = Arc::clone(&record.indexes[at].descriptor);
+        relation_assembly::set_index_families(catalog, record, at)?;
+        let index = &record.indexes[at];
+        let families = before.families.iter().zip(&index.descriptor.families);
+        let mut families = families.map(|(before, after)| {
+            before.name == after.name && (before.ttl.is_some() || after.ttl.is_none())
+        });
+        let is_same_count = before.families.len() == index.descriptor.families.len();
+        if !is_same_count || !families.all(|fits| fits) {
+            rebuilt.push(index.oid);
+        }
+    }
+    Ok(rebuilt)
+}
+
 /// Changes options of the families of a table.
 fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_>]) -> Result<()> {
     let of_families = || updates.iter().filter(|update| update.is_of_families());
@@ -298,7 +337,7 @@ fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_
             return Err(undefined_family(&name.value, name.position));
         }
     }
-    for family in families {
+    for family in families.iter_mut().filter(|family| !family.is_dropped()) {
         let mut settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
         let own = of_families()
             .filter(|update| update.family.is_none_or(|name| name.value == family.name));
