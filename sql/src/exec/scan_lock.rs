@@ -105,7 +105,7 @@ pub(super) fn take_lock(
 ) -> Result<Option<LockedRow>> {
     let transaction = &context.transaction;
     let seen = transaction.lock_seen_row(table.id, &key, lock.mode(), lock.wait);
-    let seen = seen.map_err(|error| said_of_lock(error, table))?;
+    let seen = seen.map_err(|error| said_of_lock(error, table, lock))?;
     if seen.row == SeenRow::Skipped {
         return Ok(None);
     }
@@ -113,7 +113,7 @@ pub(super) fn take_lock(
     if let Some(view) = context.view.get() {
         let row = (table.id, key.as_slice(), seen);
         let followed = transaction.follow_row(row, (lock.mode(), lock.wait), view);
-        match followed.map_err(|error| said_of_lock(error, table))? {
+        match followed.map_err(|error| said_of_lock(error, table, lock))? {
             FollowedRow::Same => {}
             FollowedRow::Moved(to) => (key, held) = (to, None),
             FollowedRow::Gone | FollowedRow::Skipped => return Ok(None),
@@ -150,19 +150,20 @@ fn check_key((table, key): (&Table, &[u8]), lock: RowLock, context: &Context) ->
         true => Ok(()),
         false => {
             let detail = "due to concurrent update".to_owned();
-            Err(said_of_lock(store::Error::Serialization { detail }, table))
+            Err(store::Error::Serialization { detail }.into())
         }
     }
 }
 
-fn said_of_lock(error: store::Error, table: &Table) -> Error {
+/// Returns the error of a lock with the words of PostgreSQL, whose row locks, unlike UPDATE and
+/// DELETE, report a deleted row as an update.
+fn said_of_lock(error: store::Error, table: &Table, lock: RowLock) -> Error {
     use store::Error as Store;
     let message = match &error {
         Store::LockNotAvailable { timed_out: false, .. } => {
             format!("could not obtain lock on row in relation \"{}\"", table.name)
         }
-        // Also for a deleted row.
-        Store::Serialization { .. } => {
+        Store::Serialization { .. } if !lock.for_change => {
             "could not serialize access due to concurrent update".to_owned()
         }
         _ => return Error::from(error),
