@@ -30,7 +30,7 @@ use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::FunctionRecord;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::schema::RelationId;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
 
 /// A name that only one object can have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,15 +72,16 @@ impl Catalog {
         if let Some(both) = changed.intersection(&others).next() {
             return Some(both.clone());
         }
-        let refers =
-            |side: &Catalog, entries: &BTreeSet<CatalogEntry>, to: &BTreeSet<CatalogEntry>| {
-                let numbers: BTreeMap<u32, &CatalogEntry> =
-                    to.iter().filter_map(|entry| Some((entry.number()?, entry))).collect();
-                entries.iter().find_map(|entry| {
-                    let new = side.new_references(base, entry, references);
-                    new.iter().find_map(|number| numbers.get(number).map(|&entry| entry.clone()))
-                })
-            };
+        let refers = |side: &Catalog,
+                      entries: &BTreeSet<CatalogEntry>,
+                      to: &BTreeSet<CatalogEntry>| {
+            let numbers: BTreeMap<u32, &CatalogEntry> =
+                to.iter().filter_map(|entry| Some((entry.object_id()?.number(), entry))).collect();
+            entries.iter().find_map(|entry| {
+                let new = side.new_references(base, entry, references);
+                new.iter().find_map(|number| numbers.get(number).map(|&entry| entry.clone()))
+            })
+        };
         refers(own, &changed, &others).or_else(|| refers(newest, &others, &changed)).or_else(|| {
             let taken = |side: &Catalog, entries: &BTreeSet<CatalogEntry>| -> BTreeSet<TakenName> {
                 entries.iter().flat_map(|entry| side.new_names(base, entry)).collect()
@@ -185,10 +186,9 @@ impl Catalog {
                 return Err(format!("two types {}.{name}", known.schema()));
             }
         }
-        let mut entries = self
-            .objects
-            .keys()
-            .filter(|entry| !matches!(entry, CatalogEntry::Comment(_) | CatalogEntry::Sequence(_)));
+        let mut entries = self.objects.keys().filter(|entry| {
+            !matches!(entry, CatalogEntry::Comment(_) | CatalogEntry::Object(ObjectId::Sequence(_)))
+        });
         let missing = entries.find_map(|entry| {
             let mut numbers = ReferenceScope::Declared.of(self, entry).into_iter();
             numbers.find(|number| !self.has(*number)).map(|number| (entry, number))

@@ -38,7 +38,7 @@ pub mod user_type;
 pub mod view;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,26 +49,24 @@ use types::expr::Expr;
 use types::function::quote_ident;
 use types::{DataType, SqlType};
 
-use crate::ast::{Ident, ObjectKind, TableName, TypeName};
+use crate::ast::{ObjectKind, TableName};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
-use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, ROW_ARRAY};
+use crate::catalog::composite::COMPOSITES_PREFIX;
 use crate::catalog::derived_cache::DerivedCache;
-use crate::catalog::domain::{DOMAINS_PREFIX, Domain};
+use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
-use crate::catalog::name::{ObjectName, SearchPath, TEMP, is_temporary};
+use crate::catalog::name::{ObjectName, SearchPath, is_temporary};
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{
-    ColumnRecord, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, encode, object_key,
-};
+use crate::catalog::record::{TABLES_PREFIX, TableRecord, VIEWS_PREFIX, encode, object_key};
 use crate::catalog::schema::{RelationId, SCHEMAS_PREFIX, Schema, SchemaRecord};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, Sequence, sequence_name};
 use crate::catalog::statistics::{TableStatistics, statistics_key};
 use crate::catalog::table::{Index, Table};
-use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parser;
 
 /// The last assigned version.
@@ -108,21 +106,28 @@ enum ReferenceKey {
     FunctionName(Arc<str>),
 }
 
-/// The key of an object or property of the catalog, which never changes.
+/// The identity of an object of the catalog: its kind and its number, which never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectId {
+    /// A schema.
+    Schema(u32),
+    /// A table with its indexes and constraints.
+    Table(u32),
+    /// A view; that of a materialized view has the number of its table.
+    View(u32),
+    /// A sequence.
+    Sequence(u32),
+    /// A user-defined type.
+    Type(u32),
+    /// A user-defined function.
+    Function(u32),
+}
+
+/// The key of an object or property of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CatalogEntry {
-    /// A schema, by its number.
-    Schema(u32),
-    /// A table with its indexes and constraints, by its number.
-    Table(u32),
-    /// A view, by its number; that of a materialized view has the number of its table.
-    View(u32),
-    /// A sequence, by its number.
-    Sequence(u32),
-    /// A user-defined type, by its number.
-    Type(u32),
-    /// A function, by its number.
-    Function(u32),
+    /// An object.
+    Object(ObjectId),
     /// A comment.
     Comment(CommentSubjectKey),
     /// A quota.
@@ -296,7 +301,7 @@ impl Catalog {
 
     /// Returns a table by its number.
     pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
-        match self.objects.get(&CatalogEntry::Table(oid))? {
+        match self.objects.get(&CatalogEntry::Object(ObjectId::Table(oid)))? {
             CatalogObject::Table(table, _) => Some(table),
             _ => None,
         }
@@ -328,7 +333,7 @@ impl Catalog {
 
     /// Returns the stored record of a table.
     pub fn record(&self, oid: u32) -> Option<&Arc<TableRecord>> {
-        match self.objects.get(&CatalogEntry::Table(oid))? {
+        match self.objects.get(&CatalogEntry::Object(ObjectId::Table(oid)))? {
             CatalogObject::Table(_, record) => record.as_ref(),
             _ => None,
         }
@@ -337,7 +342,7 @@ impl Catalog {
     /// Returns the foreign keys to a table, each with the referencing table, oldest table first.
     pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
         let tables = self.referrers(table).filter_map(|entry| match entry {
-            CatalogEntry::Table(referencing) => self.table(*referencing),
+            CatalogEntry::Object(ObjectId::Table(referencing)) => self.table(*referencing),
             _ => None,
         });
         tables.flat_map(move |referencing| {
@@ -355,223 +360,12 @@ impl Catalog {
 
     /// Returns all tables, oldest first.
     pub fn tables_by_age(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.objects.range(CatalogEntry::Table(0)..).map_while(|(_, object)| match object {
-            CatalogObject::Table(table, _) => Some(table),
-            _ => None,
+        self.objects.range(CatalogEntry::Object(ObjectId::Table(0))..).map_while(|(_, object)| {
+            match object {
+                CatalogObject::Table(table, _) => Some(table),
+                _ => None,
+            }
         })
-    }
-
-    // ---- types ----
-
-    /// Returns the domain with an OID, or the array type of a domain.
-    pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
-        let UserType::Domain(domain) = self.type_of_oid(oid)?.as_ref() else { return None };
-        if domain.sql_type.oid() == oid { Some(domain) } else { domain.array.as_ref() }
-    }
-
-    /// Returns the array type of a type; `None` for arrays, and for domains over them.
-    pub fn array_of(&self, element: &SqlType) -> Option<SqlType> {
-        match element.domain {
-            None => element.base.array().map(|base| SqlType::new(base, element.modifier)),
-            Some(oid) => self.domain(oid)?.array.as_ref().map(|array| array.sql_type.clone()),
-        }
-    }
-
-    /// Returns the element type of an array type; `None` for other types.
-    pub fn element_of(&self, array: &SqlType) -> Option<SqlType> {
-        let element = array.base.element()?;
-        let Some(oid) = array.domain else {
-            return Some(SqlType::new(element.clone(), array.modifier));
-        };
-        match array.is_domain_array() {
-            true => Some(self.type_of_oid(oid)?.sql_type()),
-            false => self.element_of(&array.domain_array_type()),
-        }
-    }
-
-    /// Returns the user-defined composite type of a name in a schema.
-    pub fn composite(&self, schema: &str, name: &str) -> Option<&Composite> {
-        match self.type_in(schema, name)?.as_ref() {
-            UserType::Composite(composite) if !composite.is_of_rows() => Some(composite),
-            _ => None,
-        }
-    }
-
-    /// Returns a user-defined type or the row type of a table or view, by its number.
-    pub fn user_type(&self, number: u32) -> Option<&Arc<UserType>> {
-        self.created_type(number).or_else(|| self.row_type_of(number))
-    }
-
-    /// Returns the row type of a table or view, which is made at its first use.
-    fn row_type_of(&self, relation: u32) -> Option<&Arc<UserType>> {
-        let of_view = || self.view(relation).map(|view| view.row_type());
-        self.table(relation).map(|table| table.row_type()).or_else(of_view)
-    }
-
-    /// Returns all user-defined types and row types, oldest first.
-    pub fn types_and_row_types(&self) -> Vec<&Arc<UserType>> {
-        let views = self.views().map(|view| view.oid);
-        let relations: BTreeSet<u32> =
-            self.tables_by_age().map(|one| one.oid).chain(views).collect();
-        let rows = relations.into_iter().filter_map(|number| self.row_type_of(number));
-        let mut types: Vec<_> = self.types().chain(rows).collect();
-        types.sort_by_key(|one| one.number());
-        types
-    }
-
-    /// Returns the type of the rows of a table or view, or a composite type, by its number.
-    pub fn row_type(&self, number: u32) -> Option<SqlType> {
-        self.user_type(number).map(|one| one.sql_type())
-    }
-
-    /// Returns the user-defined type or row type of a name in a schema.
-    pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
-        let schema = self.schemas.get(schema)?;
-        let of_relation = || schema.relations.get(name)?.with_row_type();
-        self.user_type(schema.types.get(name).copied().or_else(of_relation)?)
-    }
-
-    /// Returns the user-defined type of a name in a statement; if unqualified, the first one on
-    /// the search path.
-    pub fn find_type(
-        &self,
-        schema: Option<&str>,
-        name: &str,
-        path: &SearchPath,
-    ) -> Option<&Arc<UserType>> {
-        match schema {
-            Some(schema) => self.type_in(path.schema(schema)?, name),
-            None => path.of_relations().find_map(|schema| self.type_in(schema, name)),
-        }
-    }
-
-    /// Returns the user-defined type whose array type has the name `_type`.
-    pub fn find_array_type(
-        &self,
-        schema: Option<&str>,
-        name: &str,
-        path: &SearchPath,
-    ) -> Option<&Arc<UserType>> {
-        let found = self.find_type(schema, name.strip_prefix('_')?, path);
-        found.filter(|found| found.array().is_some())
-    }
-
-    /// Returns the user-defined type that has an OID, or whose array type has it.
-    pub fn type_of_oid(&self, oid: u32) -> Option<&Arc<UserType>> {
-        let number = (oid & !ROW_ARRAY).checked_sub(OID_OFFSET)?;
-        let mut numbers = [Some(number), number.checked_sub(1)].into_iter().flatten();
-        numbers.find_map(|number| {
-            self.user_type(number).filter(|one| one.oid() == oid || one.array_oid() == oid)
-        })
-    }
-
-    /// Returns the type with an OID, built in or user-defined.
-    pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
-        let of_users = || self.type_of_oid(oid)?.type_with(oid);
-        DataType::from_oid(oid).map(SqlType::from).or_else(of_users)
-    }
-
-    /// Returns the type that is stored as an OID and a modifier.
-    ///
-    /// # Errors
-    ///
-    /// XX001 if there is no such type.
-    pub fn stored_type(&self, oid: u32, modifier: i32) -> Result<SqlType> {
-        let known = self.type_with_oid(oid).ok_or_else(
-            || err!(DATA_CORRUPTED: "the catalog names an unknown type with OID {oid}"),
-        )?;
-        Ok(if modifier < 0 { known } else { SqlType { modifier, ..known } })
-    }
-
-    /// Returns the type of a column.
-    ///
-    /// # Errors
-    ///
-    /// XX001 if the type does not exist.
-    pub fn column_type(&self, column: &ColumnRecord) -> Result<SqlType> {
-        self.stored_type(column.type_oid, column.modifier)
-    }
-
-    /// Returns names and types of the columns of a table for its expressions; dropped columns have
-    /// a name that no statement can contain.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Catalog::column_type`].
-    pub fn columns_of(&self, columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
-        let name = |column: &ColumnRecord| match column.dropped {
-            // No statement can contain this name.
-            true => "\0".to_owned(),
-            false => column.name.clone(),
-        };
-        columns.iter().map(|column| Ok((name(column), self.column_type(column)?))).collect()
-    }
-
-    /// Returns the type of a type name in a statement.
-    ///
-    /// # Errors
-    ///
-    /// 42704 and 3F000 if there is no such type.
-    pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
-        let Some(named) = &name.named else { return Ok(name.sql_type.clone()) };
-        let schema = named.schema.as_deref();
-        if let Some(column) = &named.of_column {
-            return self.type_of_column((schema, &named.name), column, path);
-        }
-        let found = self.find_type(schema, &named.name, path);
-        let Some(found) = found else {
-            let array = self.find_array_type(schema, &named.name, path).and_then(|of| of.array());
-            let no_type = || self.no_type(schema, &named.display_name()).at(name.position);
-            return array.ok_or_else(no_type);
-        };
-        if !named.is_array {
-            return Ok(found.sql_type());
-        }
-        found.array().ok_or_else(|| {
-            let hint = "Use an array of the elements' type.";
-            Error::not_supported("an array of a domain over arrays", hint).at(name.position)
-        })
-    }
-
-    /// Returns the type of a column of a relation.
-    ///
-    /// # Errors
-    ///
-    /// 42P01 and 42703 if the relation or column does not exist.
-    pub fn type_of_column(
-        &self,
-        (schema, relation): (Option<&str>, &str),
-        column: &str,
-        path: &SearchPath,
-    ) -> Result<SqlType> {
-        let shown = match schema {
-            Some(schema) => format!("{schema}.{relation}"),
-            None => relation.to_owned(),
-        };
-        let ident = |value: &str| Ident { value: value.to_owned(), position: 1 };
-        let name = TableName { schema: schema.map(ident), name: ident(relation) };
-        let missing = || err!(UNDEFINED_COLUMN: "column \"{column}\" of relation \"{relation}\" does not exist");
-        if let Some(table) = self.find_table(&name, path) {
-            let at = table.column_index(column).ok_or_else(missing)?;
-            return Ok(table.columns[at].sql_type.clone());
-        }
-        let found = self.find_type(schema, relation, path).map(|found| found.sql_type());
-        let Some(DataType::Composite(of)) = found.map(|found| found.base.clone()) else {
-            bail!(UNDEFINED_TABLE: "relation \"{shown}\" does not exist");
-        };
-        let mut attributes = of.attributes().iter();
-        let found = attributes.find(|one| *one.name == *column).map(|one| one.sql_type.clone());
-        found.ok_or_else(missing)
-    }
-
-    /// Returns the error for a type that does not exist, by its name in the statement.
-    pub fn no_type(&self, schema: Option<&str>, shown: &str) -> Error {
-        // The schema of temporary objects is created on first use.
-        let is_missing = |schema: &&str| *schema != TEMP && !self.schemas.contains_key(*schema);
-        if let Some(schema) = schema.filter(is_missing) {
-            return err!(INVALID_SCHEMA_NAME: "schema \"{schema}\" does not exist");
-        }
-        err!(UNDEFINED_OBJECT: "type \"{shown}\" does not exist")
     }
 
     // ---- functions ----
@@ -640,6 +434,21 @@ impl Catalog {
         })
     }
 
+    /// Returns the subjects of the comments on a relation or domain and on its parts.
+    pub fn comments_of(&self, number: u32) -> impl Iterator<Item = &CommentSubjectKey> {
+        let firsts = [
+            CommentSubjectKey::Relation(number),
+            CommentSubjectKey::PrimaryKey(number),
+            CommentSubjectKey::Column(number, 0),
+            CommentSubjectKey::Constraint(number, String::new()),
+        ];
+        firsts.into_iter().flat_map(move |first| {
+            let kind = mem::discriminant(&first);
+            let subjects = self.comments_from(first).map(|(subject, _)| subject);
+            subjects.take_while(move |one| mem::discriminant(*one) == kind && one.is_of(number))
+        })
+    }
+
     /// Returns the quotas of tables and roles.
     pub fn quotas(&self) -> impl Iterator<Item = (&QuotaSubject, QuotaLimits)> {
         let first = CatalogEntry::Quota(QuotaSubject::Table(TableId(0)));
@@ -674,14 +483,13 @@ impl Catalog {
 
     /// Returns the keys of all objects, by kind and age.
     pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
-        self.objects.keys().take_while(|entry| entry.number().is_some())
+        self.objects.keys().take_while(|entry| entry.object_id().is_some())
     }
 
     /// Returns whether an object with a number exists.
     pub fn has(&self, number: u32) -> bool {
-        use CatalogEntry::{Function, Schema, Sequence, Table, Type, View};
-        let kinds = [Schema, Table, View, Sequence, Type, Function];
-        kinds.into_iter().any(|kind| self.objects.contains_key(&kind(number)))
+        let mut ids = ObjectId::KINDS.iter().map(|kind| kind(number));
+        ids.any(|id| self.objects.contains_key(&CatalogEntry::Object(id)))
     }
 
     /// Returns the catalog with an object added or replaced, as a new version.
@@ -694,7 +502,7 @@ impl Catalog {
 
     /// Adds or replaces an object in place, which makes this a new version.
     pub fn add(&mut self, object: CatalogObject) {
-        *self = std::mem::take(self).next();
+        *self = mem::take(self).next();
         self.take(&object.entry());
         self.put(object);
     }
@@ -813,7 +621,7 @@ macro_rules! object_look_ups {
         impl Catalog { $(
             #[doc = concat!("Returns a ", $noun, " by its number.")]
             pub fn $one(&self, number: u32) -> Option<&Arc<$object>> {
-                match self.objects.get(&CatalogEntry::$kind(number))? {
+                match self.objects.get(&CatalogEntry::Object(ObjectId::$kind(number)))? {
                     CatalogObject::$kind(object) => Some(object),
                     _ => None,
                 }
@@ -821,7 +629,7 @@ macro_rules! object_look_ups {
 
             #[doc = concat!("Returns every ", $noun, ", oldest first.")]
             pub fn $all(&self) -> impl Iterator<Item = &Arc<$object>> {
-                self.objects.range(CatalogEntry::$kind(0)..).map_while(|(_, object)| match object {
+                self.objects.range(CatalogEntry::Object(ObjectId::$kind(0))..).map_while(|(_, object)| match object {
                     CatalogObject::$kind(object) => Some(object),
                     _ => None,
                 })
@@ -837,17 +645,30 @@ object_look_ups! {
     Function: Function, function, functions, "user-defined function";
 }
 
-impl CatalogEntry {
-    /// Returns the number of the object; `None` for properties of an object.
-    pub fn number(&self) -> Option<u32> {
+impl ObjectId {
+    /// The kinds of objects.
+    const KINDS: [fn(u32) -> ObjectId; 6] = {
+        use ObjectId::{Function, Schema, Sequence, Table, Type, View};
+        [Schema, Table, View, Sequence, Type, Function]
+    };
+
+    /// Returns the number.
+    pub fn number(self) -> u32 {
         match self {
-            CatalogEntry::Schema(number)
-            | CatalogEntry::Table(number)
-            | CatalogEntry::View(number)
-            | CatalogEntry::Sequence(number)
-            | CatalogEntry::Type(number)
-            | CatalogEntry::Function(number) => Some(*number),
-            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => None,
+            ObjectId::Schema(number) | ObjectId::Table(number) | ObjectId::View(number) => number,
+            ObjectId::Sequence(number) | ObjectId::Type(number) | ObjectId::Function(number) => {
+                number
+            }
+        }
+    }
+}
+
+impl CatalogEntry {
+    /// Returns the identity of the object; `None` for properties of an object.
+    pub fn object_id(&self) -> Option<ObjectId> {
+        match self {
+            CatalogEntry::Object(id) => Some(*id),
+            _ => None,
         }
     }
 }
@@ -866,16 +687,35 @@ impl CatalogObject {
     /// Returns the key of the object.
     pub fn entry(&self) -> CatalogEntry {
         match self {
-            CatalogObject::Schema(schema) => CatalogEntry::Schema(schema.oid),
-            CatalogObject::Table(table, _) => CatalogEntry::Table(table.oid),
-            CatalogObject::View(view) => CatalogEntry::View(view.oid),
-            CatalogObject::Sequence(sequence) => CatalogEntry::Sequence(sequence.oid),
-            CatalogObject::Type(known) => CatalogEntry::Type(known.number()),
-            CatalogObject::Function(function) => CatalogEntry::Function(function.record.number),
+            CatalogObject::Schema(schema) => CatalogEntry::Object(ObjectId::Schema(schema.oid)),
+            CatalogObject::Table(table, _) => CatalogEntry::Object(ObjectId::Table(table.oid)),
+            CatalogObject::View(view) => CatalogEntry::Object(ObjectId::View(view.oid)),
+            CatalogObject::Sequence(sequence) => {
+                CatalogEntry::Object(ObjectId::Sequence(sequence.oid))
+            }
+            CatalogObject::Type(known) => CatalogEntry::Object(ObjectId::Type(known.number())),
+            CatalogObject::Function(function) => {
+                CatalogEntry::Object(ObjectId::Function(function.record.number))
+            }
             CatalogObject::Comment(subject, _) => CatalogEntry::Comment(subject.clone()),
             CatalogObject::Quota(subject, _) => CatalogEntry::Quota(subject.clone()),
             CatalogObject::Statistics(table, _) => CatalogEntry::Statistics(*table),
         }
+    }
+
+    /// Returns the schema and the name; a schema is in no schema, a property has no name.
+    pub fn name(&self) -> Option<ObjectName> {
+        Some(match self {
+            CatalogObject::Schema(schema) => ObjectName::new("", &schema.name),
+            CatalogObject::Table(table, _) => table.full_name(),
+            CatalogObject::View(view) => ObjectName::new(&view.schema, &view.name),
+            CatalogObject::Sequence(one) => ObjectName::new(&one.schema, &one.name),
+            CatalogObject::Type(known) => ObjectName::new(known.schema(), known.name()),
+            CatalogObject::Function(one) => ObjectName::new(&one.record.schema, &one.record.name),
+            CatalogObject::Comment(..)
+            | CatalogObject::Quota(..)
+            | CatalogObject::Statistics(..) => return None,
+        })
     }
 
     /// Returns the names that only this object can have, with their schemas: `None` for the name

@@ -18,6 +18,7 @@ use crate::ast;
 use crate::ast::TableChange;
 use crate::binder;
 use crate::binder::TableClause;
+use crate::catalog::ObjectId;
 use crate::catalog::collation;
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
@@ -253,12 +254,14 @@ impl Ddl<'_> {
         );
         // A materialized view is a table here.
         let is_view = |one: &&Object| match one {
-            Object::View(_) => true,
-            Object::Table(other) => *other != table.oid,
+            Object::Whole(ObjectId::View(_)) => true,
+            Object::Whole(ObjectId::Table(other)) => *other != table.oid,
             _ => false,
         };
         let mut users = going.iter().rev().map(|one| &one.object);
-        if let Some(function) = users.clone().find(|one| matches!(one, Object::Function(_))) {
+        if let Some(function) =
+            users.clone().find(|one| matches!(one, Object::Whole(ObjectId::Function(_))))
+        {
             let function = function.describe(&catalog, &self.path);
             bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a function or procedure";
                 detail "{function} depends on column \"{column}\"");

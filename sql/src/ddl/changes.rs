@@ -14,7 +14,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ahash::AHashSet;
 use store::memory::{self, AccountId};
 use store::{TableId, Transaction};
 
@@ -251,10 +250,13 @@ impl CatalogChanges {
 fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
     let Some(undone) = undone else { return };
     let published = engine.catalog();
-    let known = kept.sequences().chain(published.sequences());
-    let known: AHashSet<u32> = known.map(|sequence| sequence.id).collect();
-    let created = undone.sequences().filter(|sequence| !known.contains(&sequence.id));
-    forget_sequence_states(engine, &created.map(|sequence| sequence.id).collect::<Vec<_>>());
+    let created = undone.difference(kept).into_iter().filter_map(|entry| {
+        let number = entry.object_id()?.number();
+        let id = undone.sequence(number)?.id;
+        let has_it = |one: &Catalog| one.sequence(number).is_some_and(|known| known.id == id);
+        (!has_it(kept) && !has_it(&published)).then_some(id)
+    });
+    forget_sequence_states(engine, &created.collect::<Vec<_>>());
 }
 
 fn forget_sequence_states(engine: &Engine, ids: &[u32]) {

@@ -1,11 +1,13 @@
 //! COMMENT ON, and the comments of dropped and renamed objects.
 
+use std::collections::BTreeSet;
+
 use crate::ast::{self, CommentSubject, ObjectKind, TableName};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation, ObjectId};
 use crate::ddl::objects::NameUse;
 use crate::ddl::{Ddl, no_table, undefined_table};
 use crate::error::{Error, Result};
@@ -44,26 +46,22 @@ impl Ddl<'_> {
         let own = object.comment_key(&catalog);
         let mut wholes = Vec::new();
         match object {
-            Object::Table(number) => {
+            Object::Whole(ObjectId::Table(number)) => {
                 let indexes = catalog.table(*number).into_iter().flat_map(|table| &table.indexes);
                 wholes.extend(indexes.map(|index| index.oid));
                 wholes.push(*number);
             }
-            Object::View(number) | Object::Sequence(number) | Object::Type(number) => {
+            Object::Whole(ObjectId::View(number))
+            | Object::Whole(ObjectId::Sequence(number))
+            | Object::Whole(ObjectId::Type(number)) => {
                 wholes.push(*number);
             }
             _ => {}
         }
-        let goes = |subject: &CommentSubjectKey| {
-            Some(subject) == own.as_ref() || wholes.iter().any(|number| subject.is_of(*number))
-        };
-        let gone: Vec<CommentSubjectKey> = catalog
-            .comments()
-            .map(|(subject, _)| subject)
-            .filter(|one| goes(one))
-            .cloned()
-            .collect();
-        gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
+        let of_wholes = wholes.into_iter().flat_map(|number| catalog.comments_of(number));
+        let gone: BTreeSet<_> = own.into_iter().chain(of_wholes.cloned()).collect();
+        let mut gone = gone.into_iter().filter(|subject| catalog.comment(subject).is_some());
+        gone.try_for_each(|subject| self.set_comment(subject, None))
     }
 
     /// Moves the comment of a constraint of a table or domain to its new name.

@@ -10,7 +10,7 @@ use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
 use crate::catalog::object::Object;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::catalog::{Catalog, CatalogObject, collation};
+use crate::catalog::{Catalog, CatalogObject, ObjectId, collation};
 use crate::ddl::Ddl;
 use crate::ddl::dependency;
 use crate::error::{Error, Result};
@@ -174,7 +174,11 @@ impl Ddl<'_> {
 
 /// Returns a column that stores values of a type: `table.column`.
 fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
-    let going = dependency::dropped_objects(catalog, &EmptySystemCatalog, &[Object::Type(number)]);
+    let going = dependency::dropped_objects(
+        catalog,
+        &EmptySystemCatalog,
+        &[Object::Whole(ObjectId::Type(number))],
+    );
     going.iter().find_map(|one| match &one.object {
         Object::Column(table, at) => {
             let table = catalog.table(*table)?;

@@ -21,7 +21,7 @@ use crate::catalog::object::references::{TextReference, reads_type, texts_of, ty
 use crate::catalog::record::ViewRelation;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogRelation, ObjectId};
 use crate::ddl::user_type::{text_calls, text_uses};
 use crate::error::{Error, Result, sqlstate};
 
@@ -74,7 +74,7 @@ pub(super) fn refuse_named_in_body(
 ) -> Result<()> {
     let world = DependencyContext { catalog, system, bodies: OnceCell::new() };
     let users = dependents(&world, object);
-    match users.iter().any(|(one, _)| matches!(one, Object::Function(_))) {
+    match users.iter().any(|(one, _)| matches!(one, Object::Whole(ObjectId::Function(_)))) {
         true => Err(Error::not_supported(
             "renaming or moving an object that a function body references",
             "Drop the function and create it again.",
@@ -123,7 +123,11 @@ pub(super) fn check(
         let on = one.on.as_ref().map(&name).unwrap_or_default();
         // An array depends on the array type of a type.
         let array = match &one.on {
-            Some(Object::Type(number)) if is_of_arrays(catalog, &one.object, *number) => "[]",
+            Some(Object::Whole(ObjectId::Type(number)))
+                if is_of_arrays(catalog, &one.object, *number) =>
+            {
+                "[]"
+            }
             _ => "",
         };
         format!("{} depends on {on}{array}", name(&one.object))
@@ -153,7 +157,7 @@ impl DependencyContext<'_> {
             used.collect()
         });
         let users = bodies.iter().filter(|(_, body)| uses(body));
-        found.extend(users.map(|(number, _)| (Object::Function(*number), false)));
+        found.extend(users.map(|(number, _)| (Object::Whole(ObjectId::Function(*number)), false)));
     }
 
     /// Finds the objects of these entries whose texts satisfy a condition.
@@ -236,12 +240,12 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     for number in catalog.types().chain(used).map(|known| known.number()).collect::<BTreeSet<_>>() {
         let mut dependents = Vec::new();
         users_of_type(catalog, number, &mut dependents);
-        add(Object::Type(number), dependents);
+        add(Object::Whole(ObjectId::Type(number)), dependents);
     }
     for function in catalog.functions() {
         let mut dependents = Vec::new();
         users_of_function(&world, function.record.number, &mut dependents);
-        add(Object::Function(function.record.number), dependents);
+        add(Object::Whole(ObjectId::Function(function.record.number)), dependents);
     }
     for table in catalog.tables().iter().filter(|table| !table.primary_key_name.is_empty()) {
         let mut dependents = Vec::new();
@@ -258,26 +262,26 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
     let catalog = world.catalog;
     let mut found: Vec<(Object, bool)> = Vec::new();
     match object {
-        Object::Schema(number) => {
+        Object::Whole(ObjectId::Schema(number)) => {
             let content = content_of_schema(catalog, *number).into_iter();
             found.extend(content.map(|object| (object, false)));
         }
-        Object::Type(number) => users_of_type(catalog, *number, &mut found),
-        Object::Function(number) => users_of_function(world, *number, &mut found),
-        Object::Table(table) => {
-            found.push((Object::Type(*table), true));
+        Object::Whole(ObjectId::Type(number)) => users_of_type(catalog, *number, &mut found),
+        Object::Whole(ObjectId::Function(number)) => users_of_function(world, *number, &mut found),
+        Object::Whole(ObjectId::Table(table)) => {
+            found.push((Object::Whole(ObjectId::Type(*table)), true));
             views(catalog, *table, |_| true, &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
         }
-        Object::View(oid) => {
-            found.push((Object::Type(*oid), true));
+        Object::Whole(ObjectId::View(oid)) => {
+            found.push((Object::Whole(ObjectId::Type(*oid)), true));
             views(catalog, *oid, |_| true, &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
-        Object::Sequence(oid) => users_of_sequence(world, *oid, &mut found),
+        Object::Whole(ObjectId::Sequence(oid)) => users_of_sequence(world, *oid, &mut found),
         Object::Constraint(table, name) => {
             if catalog.table(*table).is_some_and(|table| table.primary_key_name == *name) {
                 world.determined(*table, &mut found);
@@ -304,7 +308,7 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
     }
     // The dependents of arrays depend on the array type, which is as old as the type.
     let of_arrays = |one: &Object| match object {
-        Object::Type(number) => is_of_arrays(catalog, one, *number),
+        Object::Whole(ObjectId::Type(number)) => is_of_arrays(catalog, one, *number),
         _ => false,
     };
     found.sort_by_key(|(one, _)| (!of_arrays(one), one.number()));
@@ -358,13 +362,13 @@ fn views(
     found: &mut Vec<(Object, bool)>,
 ) {
     let views = catalog.referrers(relation).filter_map(|entry| match entry {
-        CatalogEntry::View(view) => catalog.view(*view),
+        CatalogEntry::Object(ObjectId::View(view)) => catalog.view(*view),
         _ => None,
     });
     let views = views.filter(|view| is_dependent(view));
     found.extend(views.map(|view| match catalog.table(view.oid) {
-        Some(table) => (Object::Table(table.oid), false),
-        None => (Object::View(view.oid), false),
+        Some(table) => (Object::Whole(ObjectId::Table(table.oid)), false),
+        None => (Object::Whole(ObjectId::View(view.oid)), false),
     }));
 }
 
@@ -378,9 +382,9 @@ pub(super) fn content_of_schema(catalog: &Catalog, number: u32) -> Vec<Object> {
         let found = catalog.relation(name, relation).map(Object::of);
         found.filter(|object| !matches!(object, Object::Index(..)))
     }));
-    found.extend(schema.types.values().map(|number| Object::Type(*number)));
+    found.extend(schema.types.values().map(|number| Object::Whole(ObjectId::Type(*number))));
     let functions = catalog.functions().filter(|one| one.record.schema == name);
-    found.extend(functions.map(|one| Object::Function(one.record.number)));
+    found.extend(functions.map(|one| Object::Whole(ObjectId::Function(one.record.number))));
     found
 }
 
@@ -392,7 +396,7 @@ fn users_of_function(world: &DependencyContext<'_>, number: u32, found: &mut Vec
         text_calls(catalog, path, text.text, function)
     };
     world.texts(catalog.possible_callers(&function.record.name), calls, found);
-    found.retain(|(object, _)| *object != Object::Function(number));
+    found.retain(|(object, _)| *object != Object::Whole(ObjectId::Function(number)));
 }
 
 /// Finds the texts and defaults that read a sequence.
@@ -400,12 +404,13 @@ fn users_of_sequence(world: &DependencyContext<'_>, number: u32, found: &mut Vec
     let catalog = world.catalog;
     let users = catalog.possible_sequence_users(number);
     // Defaults of tables are bound.
-    let others = users.iter().filter(|entry| !matches!(entry, CatalogEntry::Table(_)));
+    let others =
+        users.iter().filter(|entry| !matches!(entry, CatalogEntry::Object(ObjectId::Table(_))));
     let names =
         |path: &SearchPath, text: &TextReference<'_>| names_sequence(catalog, path, text, number);
     world.texts(others, names, found);
     for entry in &users {
-        let CatalogEntry::Table(table) = entry else { continue };
+        let CatalogEntry::Object(ObjectId::Table(table)) = entry else { continue };
         let columns = catalog.table(*table).into_iter().flat_map(|table| &table.columns);
         for (position, column) in columns.enumerate() {
             let takes = column.default.as_ref();
@@ -433,9 +438,13 @@ fn names_sequence(
 fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
     let Some(known) = catalog.user_type(number) else { return false };
     let whole = match object {
-        Object::Column(table, _) => CatalogEntry::Table(*table),
-        Object::Attribute(of, _) | Object::Type(of) => CatalogEntry::Type(*of),
-        Object::Function(function) => CatalogEntry::Function(*function),
+        Object::Column(table, _) => CatalogEntry::Object(ObjectId::Table(*table)),
+        Object::Attribute(of, _) | Object::Whole(ObjectId::Type(of)) => {
+            CatalogEntry::Object(ObjectId::Type(*of))
+        }
+        Object::Whole(ObjectId::Function(function)) => {
+            CatalogEntry::Object(ObjectId::Function(*function))
+        }
         _ => return false,
     };
     let types = types_of(catalog, &whole);
@@ -469,10 +478,11 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(Object, bool)>
         };
         let named = texts.iter().filter(is_named).map(|one| &one.part);
         parts.extend(named.filter(|part| !reads_column(part)).cloned());
-        if let (true, Some(view)) =
-            (reads_type(catalog, entry, [used.oid(), used.array_oid()]), Object::whole(entry))
-        {
-            let table = Object::Table(view.number());
+        if let (true, Some(view)) = (
+            reads_type(catalog, entry, [used.oid(), used.array_oid()]),
+            entry.object_id().map(Object::Whole),
+        ) {
+            let table = Object::Whole(ObjectId::Table(view.number()));
             parts.push(if catalog.table(view.number()).is_some() { table } else { view });
         }
         for part in parts.into_iter().map(|part| (part, false)) {
@@ -500,10 +510,10 @@ fn sequences_of(
     found: &mut Vec<(Object, bool)>,
 ) {
     for entry in catalog.referrers(table) {
-        let CatalogEntry::Sequence(number) = entry else { continue };
+        let CatalogEntry::Object(ObjectId::Sequence(number)) = entry else { continue };
         let owner = catalog.sequence(*number).and_then(|sequence| sequence.owned_by);
         if owner.is_some_and(|(_, owner)| column.is_none_or(|column| column == owner)) {
-            found.push((Object::Sequence(*number), true));
+            found.push((Object::Whole(ObjectId::Sequence(*number)), true));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::catalog::record::{
     CATALOG_TABLE, COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key,
 };
 use crate::catalog::table::Index;
-use crate::catalog::{Catalog, CatalogEntry};
+use crate::catalog::{Catalog, CatalogEntry, ObjectId};
 use crate::ddl::dependency;
 use crate::ddl::objects::NameUse;
 use crate::ddl::{Ddl, no_schema, undefined_table};
@@ -92,7 +92,7 @@ impl Ddl<'_> {
         let tables: Vec<u32> = going
             .iter()
             .filter_map(|one| match one.object {
-                Object::Table(table) => Some(table),
+                Object::Whole(ObjectId::Table(table)) => Some(table),
                 _ => None,
             })
             .collect();
@@ -106,14 +106,14 @@ impl Ddl<'_> {
     pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
         self.forget_comments(object)?;
         match object {
-            Object::Table(table) => self.remove_table(*table, cascade, tables),
-            Object::Sequence(oid) => {
+            Object::Whole(ObjectId::Table(table)) => self.remove_table(*table, cascade, tables),
+            Object::Whole(ObjectId::Sequence(oid)) => {
                 let catalog = self.changes.catalog(self.engine);
                 let Some(sequence) = catalog.sequence(*oid) else { return Ok(()) };
                 let mode = TableLockMode::AccessExclusive;
                 self.lock_relation(sequence.id, mode)?;
                 self.changes.dropped_sequences.push(sequence.id);
-                self.remove_object(&CatalogEntry::Sequence(*oid))
+                self.remove_object(&CatalogEntry::Object(ObjectId::Sequence(*oid)))
             }
             // It is dropped with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
@@ -175,7 +175,11 @@ impl Ddl<'_> {
         self.changes.dropped.push(id);
         self.changes.dropped.extend(table.indexes.iter().map(|index| index.spec.store_table));
         let quota = CatalogEntry::Quota(QuotaSubject::Table(id));
-        let of_table = [CatalogEntry::Table(oid), CatalogEntry::View(oid), quota];
+        let of_table = [
+            CatalogEntry::Object(ObjectId::Table(oid)),
+            CatalogEntry::Object(ObjectId::View(oid)),
+            quota,
+        ];
         of_table.iter().try_for_each(|entry| self.remove_object(entry))?;
         self.remove_object(&CatalogEntry::Statistics(id))
     }
@@ -220,7 +224,7 @@ fn required_by(catalog: &Catalog, object: &Object, path: &SearchPath) -> Option<
             let constraint = format!("constraint {name} on table {}", table.name);
             is_required.then(|| (name.clone(), constraint))
         }
-        Object::Sequence(number) => {
+        Object::Whole(ObjectId::Sequence(number)) => {
             let owner = identity_of(catalog, *number)?.describe(catalog, path);
             Some((object.name(catalog)?.name, owner))
         }

@@ -23,7 +23,7 @@ use crate::catalog::function::{
 };
 use crate::catalog::object::references::texts_of;
 use crate::catalog::record::TableRecord;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject, standard_function};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId, standard_function};
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
@@ -409,7 +409,7 @@ impl Ddl<'_> {
         let callers: BTreeSet<_> = catalog.possible_callers(&function.record.name).collect();
         for table in catalog.tables() {
             let Some(record) = catalog.record(table.oid) else { continue };
-            let entry = CatalogEntry::Table(table.oid);
+            let entry = CatalogEntry::Object(ObjectId::Table(table.oid));
             let may_call = callers.contains(&entry);
             let calls =
                 |text: &str| may_call && text_calls(&catalog, &Default::default(), text, function);

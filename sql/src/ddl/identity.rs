@@ -7,6 +7,7 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, IdentityKind, SequenceOptions, TypeName};
+use crate::catalog::ObjectId;
 use crate::catalog::object::Object;
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
@@ -171,7 +172,9 @@ impl Ddl<'_> {
     pub(super) fn drop_own_sequence(&mut self, table: &Table, column: &ast::Ident) -> Result<()> {
         let position = column_of(table, column)?;
         match self.own_sequence(table, position) {
-            Some(sequence) => self.remove(&Object::Sequence(sequence.oid), false, &[]),
+            Some(sequence) => {
+                self.remove(&Object::Whole(ObjectId::Sequence(sequence.oid)), false, &[])
+            }
             None => Ok(()),
         }
     }

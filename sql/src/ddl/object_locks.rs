@@ -25,10 +25,10 @@ use std::sync::Arc;
 
 use store::transaction::{LockMode, LockWait, TableLockMode};
 
-use crate::catalog::Catalog;
 use crate::catalog::difference::TakenName;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::record::CATALOG_TABLE;
+use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
@@ -135,7 +135,9 @@ fn wanted_locks(
                 wanted.entry(object_lock(number)).or_insert(REFERENCED_MODE);
             }
         }
-        if let Some(number) = entry.number().filter(|number| base.has(*number)) {
+        if let Some(number) =
+            entry.object_id().map(ObjectId::number).filter(|number| base.has(*number))
+        {
             wanted.insert(object_lock(number), CHANGED_MODE);
         }
         for name in own.new_names(started, &entry) {

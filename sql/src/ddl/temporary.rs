@@ -11,7 +11,7 @@ use crate::catalog::name::{TEMP, is_temporary};
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::schema::SchemaRecord;
-use crate::catalog::{Catalog, CatalogObject};
+use crate::catalog::{Catalog, CatalogObject, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
@@ -35,7 +35,7 @@ impl Ddl<'_> {
     pub fn drop_temporary(&mut self, schema: &str) -> Result<()> {
         let catalog = self.catalog();
         let Some(schema) = catalog.schema(schema) else { return Ok(()) };
-        self.drop_objects(&[Object::Schema(schema.oid)], true)?;
+        self.drop_objects(&[Object::Whole(ObjectId::Schema(schema.oid))], true)?;
         self.notices.clear();
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Ddl<'_> {
                 OnCommit::PreserveRows => {}
                 OnCommit::DeleteRows => self.empty(&table)?,
                 OnCommit::Drop => {
-                    self.drop_objects(&[Object::Table(oid)], true)?;
+                    self.drop_objects(&[Object::Whole(ObjectId::Table(oid))], true)?;
                     self.notices.clear();
                 }
             }

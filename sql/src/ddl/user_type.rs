@@ -22,7 +22,7 @@ use crate::catalog::object::references::{reads_type, texts_of, types_of};
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::Result;
 use crate::parser;
@@ -178,7 +178,7 @@ impl Ddl<'_> {
             users.extend(possible.filter(|entry| uses_type(before, entry, number)));
         }
         let functions = users.iter().filter_map(|entry| match entry {
-            CatalogEntry::Function(number) => before.function(*number),
+            CatalogEntry::Object(ObjectId::Function(number)) => before.function(*number),
             _ => None,
         });
         for function in functions {
@@ -191,14 +191,14 @@ impl Ddl<'_> {
         }
         for entry in &users {
             match entry {
-                CatalogEntry::Table(table) if !numbers.contains(table) => {
+                CatalogEntry::Object(ObjectId::Table(table)) if !numbers.contains(table) => {
                     self.put_table_together(*table, change)?;
                 }
                 _ => {}
             }
         }
         let views = users.iter().filter_map(|entry| match entry {
-            CatalogEntry::View(number) => before.view(*number),
+            CatalogEntry::Object(ObjectId::View(number)) => before.view(*number),
             _ => None,
         });
         for view in views {
@@ -224,7 +224,9 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
     while let Some(used) = found.get(at).copied() {
         at += 1;
         let uses = |known: &UserType| match known {
-            UserType::Domain(_) => uses_type(catalog, &CatalogEntry::Type(known.number()), used),
+            UserType::Domain(_) => {
+                uses_type(catalog, &CatalogEntry::Object(ObjectId::Type(known.number())), used)
+            }
             UserType::Composite(composite) => {
                 let used = catalog.user_type(used);
                 used.is_some_and(|used| composite.has_attribute_of([used.oid(), used.array_oid()]))
@@ -232,7 +234,7 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
             UserType::Enum(_) => false,
         };
         let users = catalog.possible_type_users(used).into_iter();
-        let types = users.filter_map(|entry| catalog.user_type(entry.number()?));
+        let types = users.filter_map(|entry| catalog.user_type(entry.object_id()?.number()));
         let numbers = types.filter(|known| uses(known)).map(|known| known.number());
         let numbers: Vec<u32> = numbers.filter(|number| !found.contains(number)).collect();
         found.extend(numbers);
@@ -262,7 +264,7 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
                 UserType::Composite(Composite::of_record(record.clone(), &next)?)
             }
             _ => {
-                next = with_column_types(next, &CatalogEntry::Table(*number))?;
+                next = with_column_types(next, &CatalogEntry::Object(ObjectId::Table(*number)))?;
                 continue;
             }
         };

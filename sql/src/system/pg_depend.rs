@@ -5,10 +5,10 @@
 //! the catalog tracks ([`dependencies`]) follow: types, functions, and the primary keys that a
 //! GROUP BY relies on. pg_dump derives its order from these rows.
 
-use crate::catalog::Catalog;
 use crate::catalog::extension::PLPGSQL;
 use crate::catalog::object::Object;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::dependencies;
 use crate::system::Row;
 use crate::system::catalog_objects::{
@@ -180,10 +180,14 @@ fn address_of(
         Some(i32::from(attribute_number(table, at)))
     };
     Some(match object {
-        Object::Table(number) | Object::Sequence(number) => (CLASS, user_oid(*number), 0),
-        Object::View(number) => (REWRITE, hashed_oid(user_oid(*number), "_RETURN"), 0),
-        Object::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
-        Object::Function(number) => (PROC, number + OID_OFFSET, 0),
+        Object::Whole(ObjectId::Table(number)) | Object::Whole(ObjectId::Sequence(number)) => {
+            (CLASS, user_oid(*number), 0)
+        }
+        Object::Whole(ObjectId::View(number)) => {
+            (REWRITE, hashed_oid(user_oid(*number), "_RETURN"), 0)
+        }
+        Object::Whole(ObjectId::Type(number)) => (TYPE, catalog.user_type(*number)?.oid(), 0),
+        Object::Whole(ObjectId::Function(number)) => (PROC, number + OID_OFFSET, 0),
         Object::Column(table, at) => (CLASS, user_oid(*table), number_at(*table, *at)?),
         Object::Default(table, at) => {
             let relation = objects.relation(user_oid(*table))?;
@@ -204,6 +208,6 @@ fn address_of(
             };
             (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
         }
-        Object::Schema(_) | Object::Extension(_) => return None,
+        Object::Whole(ObjectId::Schema(_)) | Object::Extension(_) => return None,
     })
 }

@@ -2,6 +2,7 @@
 //! names, descriptions in messages, subjects of comments.
 
 pub mod references;
+mod types;
 
 use crate::ast::ObjectKind;
 use crate::catalog::comment::CommentSubjectKey;
@@ -9,23 +10,13 @@ use crate::catalog::composite::{AttributeRecord, Composite};
 use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, CatalogEntry, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogRelation, ObjectId};
 
 /// An object, or a part of one, that can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Object {
-    /// A schema, by its number.
-    Schema(u32),
-    /// A table by its number, with its indexes and constraints.
-    Table(u32),
-    /// A view, by its number.
-    View(u32),
-    /// A sequence, by its number.
-    Sequence(u32),
-    /// A user-defined type, by its number.
-    Type(u32),
-    /// A user-defined function, by its number.
-    Function(u32),
+    /// An object with a record of its own.
+    Whole(ObjectId),
     /// An extension, by its number.
     Extension(u32),
     /// An index of a table, by name.
@@ -44,9 +35,9 @@ impl Object {
     /// Returns the object of a relation.
     pub fn of(relation: CatalogRelation<'_>) -> Object {
         match relation {
-            CatalogRelation::Table(table) => Object::Table(table.oid),
-            CatalogRelation::View(view) => Object::View(view.oid),
-            CatalogRelation::Sequence(sequence) => Object::Sequence(sequence.oid),
+            CatalogRelation::Table(table) => Object::Whole(ObjectId::Table(table.oid)),
+            CatalogRelation::View(view) => Object::Whole(ObjectId::View(view.oid)),
+            CatalogRelation::Sequence(sequence) => Object::Whole(ObjectId::Sequence(sequence.oid)),
             CatalogRelation::Index(table, _) | CatalogRelation::PrimaryKey(table) => {
                 Object::Index(table.oid, relation.name().name)
             }
@@ -55,37 +46,16 @@ impl Object {
 
     /// Returns the key of the object; `None` for an extension and for parts.
     pub fn entry(&self) -> Option<CatalogEntry> {
-        Some(match self {
-            Object::Schema(number) => CatalogEntry::Schema(*number),
-            Object::Table(number) => CatalogEntry::Table(*number),
-            Object::View(number) => CatalogEntry::View(*number),
-            Object::Sequence(number) => CatalogEntry::Sequence(*number),
-            Object::Type(number) => CatalogEntry::Type(*number),
-            Object::Function(number) => CatalogEntry::Function(*number),
-            _ => return None,
-        })
-    }
-
-    /// Returns the object that an entry of the catalog is; `None` for properties of objects.
-    pub fn whole(entry: &CatalogEntry) -> Option<Object> {
-        Some(match entry {
-            CatalogEntry::Schema(number) => Object::Schema(*number),
-            CatalogEntry::Table(number) => Object::Table(*number),
-            CatalogEntry::View(number) => Object::View(*number),
-            CatalogEntry::Sequence(number) => Object::Sequence(*number),
-            CatalogEntry::Type(number) => Object::Type(*number),
-            CatalogEntry::Function(number) => Object::Function(*number),
-            CatalogEntry::Comment(_) | CatalogEntry::Quota(_) | CatalogEntry::Statistics(_) => {
-                return None;
-            }
-        })
+        match self {
+            Object::Whole(id) => Some(CatalogEntry::Object(*id)),
+            _ => None,
+        }
     }
 
     /// Returns the number of the object, or of the object that it is a part of.
     pub fn number(&self) -> u32 {
         match self {
-            Object::Schema(number) | Object::Table(number) | Object::View(number) => *number,
-            Object::Sequence(number) | Object::Type(number) | Object::Function(number) => *number,
+            Object::Whole(id) => id.number(),
             Object::Extension(number) | Object::Attribute(number, _) => *number,
             Object::Column(number, _) | Object::Default(number, _) => *number,
             Object::Index(number, _) | Object::Constraint(number, _) => *number,
@@ -95,14 +65,14 @@ impl Object {
     /// Returns the kind of the object; `None` for parts without names of their own.
     pub fn kind(&self, catalog: &Catalog) -> Option<ObjectKind> {
         Some(match self {
-            Object::Schema(_) => ObjectKind::Schema,
-            Object::Table(number) => {
+            Object::Whole(ObjectId::Table(number)) => {
                 catalog.table(*number).map_or(ObjectKind::Table, |table| table.object_kind())
             }
-            Object::View(_) => ObjectKind::View,
-            Object::Sequence(_) => ObjectKind::Sequence,
-            Object::Type(_) => ObjectKind::Type,
-            Object::Function(_) => ObjectKind::Function,
+            Object::Whole(ObjectId::Schema(_)) => ObjectKind::Schema,
+            Object::Whole(ObjectId::View(_)) => ObjectKind::View,
+            Object::Whole(ObjectId::Sequence(_)) => ObjectKind::Sequence,
+            Object::Whole(ObjectId::Type(_)) => ObjectKind::Type,
+            Object::Whole(ObjectId::Function(_)) => ObjectKind::Function,
             Object::Extension(_) => ObjectKind::Extension,
             Object::Index(..) => ObjectKind::Index,
             _ => return None,
@@ -111,45 +81,33 @@ impl Object {
 
     /// Returns the schema and the name; a schema and an extension are in no schema.
     pub fn name(&self, catalog: &Catalog) -> Option<ObjectName> {
-        Some(match self {
-            Object::Schema(number) => {
-                let mut schemas = catalog.schemas();
-                ObjectName::new("", &schemas.find(|one| one.oid == *number)?.name)
-            }
-            Object::Table(number) => catalog.table(*number)?.full_name(),
-            Object::View(number) => {
-                let view = catalog.view(*number)?;
-                ObjectName::new(&view.schema, &view.name)
-            }
-            Object::Sequence(number) => {
-                let sequence = catalog.sequence(*number)?;
-                ObjectName::new(&sequence.schema, &sequence.name)
-            }
-            Object::Type(number) => {
+        match self {
+            // It may be the row type of a relation.
+            Object::Whole(ObjectId::Type(number)) => {
                 let known = catalog.user_type(*number)?;
-                ObjectName::new(known.schema(), known.name())
+                Some(ObjectName::new(known.schema(), known.name()))
             }
-            Object::Function(number) => {
-                let record = &catalog.function(*number)?.record;
-                ObjectName::new(&record.schema, &record.name)
-            }
+            Object::Whole(id) => catalog.object(&CatalogEntry::Object(*id))?.name(),
             Object::Extension(number) => {
-                ObjectName::new("", EXTENSIONS.iter().find(|one| one.number == *number)?.name)
+                let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
+                Some(ObjectName::new("", known.name))
             }
-            Object::Index(table, name) => ObjectName::new(&catalog.table(*table)?.schema, name),
-            _ => return None,
-        })
+            Object::Index(table, name) => {
+                Some(ObjectName::new(&catalog.table(*table)?.schema, name))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the key of its comment; `None` if it cannot have one.
     pub fn comment_key(&self, catalog: &Catalog) -> Option<CommentSubjectKey> {
         Some(match self {
-            Object::Schema(number) => CommentSubjectKey::Schema(*number),
-            Object::Table(number) | Object::View(number) | Object::Sequence(number) => {
-                CommentSubjectKey::Relation(*number)
-            }
-            Object::Type(number) => CommentSubjectKey::Type(*number),
-            Object::Function(number) => CommentSubjectKey::Function(*number),
+            Object::Whole(ObjectId::Schema(number)) => CommentSubjectKey::Schema(*number),
+            Object::Whole(ObjectId::Table(number))
+            | Object::Whole(ObjectId::View(number))
+            | Object::Whole(ObjectId::Sequence(number)) => CommentSubjectKey::Relation(*number),
+            Object::Whole(ObjectId::Type(number)) => CommentSubjectKey::Type(*number),
+            Object::Whole(ObjectId::Function(number)) => CommentSubjectKey::Function(*number),
             Object::Extension(number) => {
                 let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
                 CommentSubjectKey::Extension(*number, known.schema(catalog)?)
@@ -171,12 +129,13 @@ impl Object {
     pub fn wholes(&self) -> impl Iterator<Item = Object> + use<> {
         let (whole, column) = match self {
             Object::Column(table, _) | Object::Index(table, _) | Object::Constraint(table, _) => {
-                (Some(Object::Table(*table)), None)
+                (Some(Object::Whole(ObjectId::Table(*table))), None)
             }
-            Object::Default(table, column) => {
-                (Some(Object::Table(*table)), Some(Object::Column(*table, *column)))
-            }
-            Object::Attribute(number, _) => (Some(Object::Type(*number)), None),
+            Object::Default(table, column) => (
+                Some(Object::Whole(ObjectId::Table(*table))),
+                Some(Object::Column(*table, *column)),
+            ),
+            Object::Attribute(number, _) => (Some(Object::Whole(ObjectId::Type(*number))), None),
             _ => (None, None),
         };
         whole.into_iter().chain(column)
@@ -189,7 +148,7 @@ impl Object {
 
     /// Returns its description in messages: `table t`.
     pub fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
-        let table = |number: &u32| Object::Table(*number).describe(catalog, path);
+        let table = |number: &u32| Object::Whole(ObjectId::Table(*number)).describe(catalog, path);
         let column = |number: &u32, at: &usize| {
             let column = catalog.table(*number).and_then(|table| table.columns.get(*at));
             column.map(|column| column.name.clone()).unwrap_or_default()
@@ -228,8 +187,10 @@ impl Object {
     /// not find it.
     fn display_name(&self, catalog: &Catalog, path: &SearchPath) -> Option<String> {
         match self {
-            Object::Type(number) => Some(catalog.display_type(catalog.user_type(*number)?, path)),
-            Object::Function(number) => {
+            Object::Whole(ObjectId::Type(number)) => {
+                Some(catalog.display_type(catalog.user_type(*number)?, path))
+            }
+            Object::Whole(ObjectId::Function(number)) => {
                 Some(catalog.display_function(catalog.function(*number)?, path))
             }
             _ => {

@@ -20,7 +20,7 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::schema::RelationId;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ReferenceKey};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId, ReferenceKey};
 use crate::parser::{self, NameReference};
 
 /// The type of a column, attribute or parameter, or the base type of a domain.
@@ -60,7 +60,7 @@ impl TextReference<'_> {
 
     /// Returns whether it is the body of a function.
     pub fn is_body(&self) -> bool {
-        self.path.is_some() && matches!(self.part, Object::Function(_))
+        self.path.is_some() && matches!(self.part, Object::Whole(ObjectId::Function(_)))
     }
 }
 
@@ -82,7 +82,7 @@ pub fn types_of(catalog: &Catalog, entry: &CatalogEntry) -> Vec<TypeReference> {
         }
         Some(CatalogObject::Type(known)) => match known.as_ref() {
             UserType::Domain(domain) => {
-                add(Object::Type(known.number()), domain.record.type_oid, false);
+                add(Object::Whole(ObjectId::Type(known.number())), domain.record.type_oid, false);
             }
             UserType::Composite(Composite { record: Some(record), .. }) => {
                 for (at, attribute) in record.attributes.iter().enumerate() {
@@ -93,7 +93,7 @@ pub fn types_of(catalog: &Catalog, entry: &CatalogEntry) -> Vec<TypeReference> {
             UserType::Composite(_) | UserType::Enum(_) => {}
         },
         Some(CatalogObject::Function(function)) => {
-            let part = Object::Function(function.record.number);
+            let part = Object::Whole(ObjectId::Function(function.record.number));
             function.type_oids().into_iter().for_each(|oid| add(part.clone(), oid, false));
         }
         _ => {}
@@ -132,11 +132,13 @@ pub fn texts_of<'c>(catalog: &'c Catalog, entry: &CatalogEntry) -> Vec<TextRefer
             if let UserType::Domain(domain) = known.as_ref() {
                 let checks = domain.record.checks.iter().map(|check| &check.predicate);
                 let texts = domain.record.default.iter().chain(checks);
-                texts.for_each(|text| add(Object::Type(known.number()), None, text));
+                texts.for_each(|text| {
+                    add(Object::Whole(ObjectId::Type(known.number())), None, text)
+                });
             }
         }
         Some(CatalogObject::Function(function)) => {
-            let part = Object::Function(function.record.number);
+            let part = Object::Whole(ObjectId::Function(function.record.number));
             let parameters = function.record.parameters.iter();
             let defaults = parameters.filter_map(|one| one.default.as_ref());
             defaults.for_each(|text| add(part.clone(), None, text));
@@ -188,7 +190,7 @@ impl Catalog {
     }
 
     fn with_reference(&self, key: ReferenceKey) -> impl Iterator<Item = &CatalogEntry> {
-        let first = (key.clone(), CatalogEntry::Schema(0));
+        let first = (key.clone(), CatalogEntry::Object(ObjectId::Schema(0)));
         let pairs = self.referrers.range(first..).take_while(move |(other, _)| *other == key);
         pairs.map(|(_, entry)| entry)
     }
@@ -204,7 +206,8 @@ impl Catalog {
     pub fn possible_sequence_users(&self, number: u32) -> BTreeSet<CatalogEntry> {
         let Some(sequence) = self.sequence(number) else { return BTreeSet::new() };
         let users = self.with_reference(ReferenceKey::SequenceName(sequence.name.as_str().into()));
-        let owner = sequence.owned_by.map(|(table, _)| CatalogEntry::Table(table));
+        let owner =
+            sequence.owned_by.map(|(table, _)| CatalogEntry::Object(ObjectId::Table(table)));
         users.cloned().chain(owner).collect()
     }
 
@@ -231,12 +234,17 @@ impl Catalog {
         let mut found: BTreeSet<_> =
             keys.flat_map(|key| self.with_reference(key)).cloned().collect();
         let relations = found.iter().filter_map(|entry| match entry {
-            CatalogEntry::Table(number) | CatalogEntry::View(number) => Some(*number),
+            CatalogEntry::Object(ObjectId::Table(number))
+            | CatalogEntry::Object(ObjectId::View(number)) => Some(*number),
             _ => None,
         });
         let readers: Vec<_> =
             relations.flat_map(|number| self.referrers(number)).cloned().collect();
-        found.extend(readers.into_iter().filter(|entry| matches!(entry, CatalogEntry::View(_))));
+        found.extend(
+            readers
+                .into_iter()
+                .filter(|entry| matches!(entry, CatalogEntry::Object(ObjectId::View(_)))),
+        );
         found
     }
 }
@@ -244,8 +252,8 @@ impl Catalog {
 /// Returns the object of a view, which is a table if the view is materialized.
 fn of_view(catalog: &Catalog, view: &View) -> Object {
     match catalog.table(view.oid) {
-        Some(_) => Object::Table(view.oid),
-        None => Object::View(view.oid),
+        Some(_) => Object::Whole(ObjectId::Table(view.oid)),
+        None => Object::Whole(ObjectId::View(view.oid)),
     }
 }
 
@@ -254,8 +262,8 @@ pub fn reads_type(catalog: &Catalog, entry: &CatalogEntry, oids: [u32; 2]) -> bo
     let Some(CatalogObject::View(view)) = catalog.object(entry) else { return false };
     view.relations.iter().any(|relation| {
         let relation_entry = match catalog.view(relation.oid) {
-            Some(_) => CatalogEntry::View(relation.oid),
-            None => CatalogEntry::Table(relation.oid),
+            Some(_) => CatalogEntry::Object(ObjectId::View(relation.oid)),
+            None => CatalogEntry::Object(ObjectId::Table(relation.oid)),
         };
         let is_used = |part: &Object| match part {
             Object::Column(_, at) => relation.used.contains(&(*at as u32)),
@@ -283,7 +291,7 @@ impl ReferenceScope {
         if self == ReferenceScope::Possible {
             add_named(catalog, entry, &mut found);
         }
-        if let Some(own) = entry.number() {
+        if let Some(own) = entry.object_id().map(ObjectId::number) {
             found.remove(&own);
         }
         found
@@ -309,8 +317,8 @@ fn add_named(catalog: &Catalog, entry: &CatalogEntry, found: &mut BTreeSet<u32>)
 /// Returns the numbers that an entry itself refers to, without those in its texts.
 fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
     let mut found = Vec::new();
-    if !matches!(entry, CatalogEntry::Schema(_)) {
-        let name = Object::whole(entry).and_then(|object| object.name(catalog));
+    if !matches!(entry, CatalogEntry::Object(ObjectId::Schema(_))) {
+        let name = catalog.object(entry).and_then(CatalogObject::name);
         found.extend(name.and_then(|name| catalog.schema(&name.schema)).map(|schema| schema.oid));
     }
     let types = types_of(catalog, entry).into_iter().filter(|one| !one.is_dropped);

@@ -8,7 +8,7 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::object::Object;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::user_type::UserType;
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogRelation, ObjectId};
 use crate::ddl::function::check_changeable;
 use crate::ddl::{Ddl, name_as_written, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -44,14 +44,14 @@ impl Ddl<'_> {
             NameSpace::Type => self.named_type(catalog, reference, usage),
             NameSpace::Routine => match self.known_function(catalog, reference) {
                 Ok(known) if known.record.is_standard() && usage == NameUse::Drop => {
-                    let function = Object::Function(known.record.number);
+                    let function = Object::Whole(ObjectId::Function(known.record.number));
                     return Err(required_by_system(&function.describe(catalog, &self.path)));
                 }
                 Ok(known) => {
                     if usage == NameUse::Alter {
                         check_changeable(&known.record)?;
                     }
-                    Ok(Object::Function(known.record.number))
+                    Ok(Object::Whole(ObjectId::Function(known.record.number)))
                 }
                 Err(error) => Err(error),
             },
@@ -59,7 +59,7 @@ impl Ddl<'_> {
                 return Err(required_by_system(&format!("schema {name}")));
             }
             NameSpace::Schema => match catalog.schema(name) {
-                Some(schema) => Ok(Object::Schema(schema.oid)),
+                Some(schema) => Ok(Object::Whole(ObjectId::Schema(schema.oid))),
                 None => Err(no_schema(name)),
             },
             NameSpace::Extension => match Extension::named(name) {
@@ -152,7 +152,9 @@ impl Ddl<'_> {
             None => built_in.map(|data_type| data_type.sql_name().to_owned()),
         };
         match (found.map(AsRef::as_ref), shown) {
-            (Some(UserType::Domain(domain)), _) => Ok(Object::Type(domain.record.number)),
+            (Some(UserType::Domain(domain)), _) => {
+                Ok(Object::Whole(ObjectId::Type(domain.record.number)))
+            }
             (_, Some(_)) if is_domain && usage != NameUse::Alter => {
                 bail!(WRONG_OBJECT_TYPE: "\"{written}\" is not a domain")
             }
@@ -160,7 +162,7 @@ impl Ddl<'_> {
                 bail!(WRONG_OBJECT_TYPE: "{shown} is not a domain")
             }
             (Some(found), _) if usage == NameUse::Comment || !found.is_of_rows() => {
-                Ok(Object::Type(found.number()))
+                Ok(Object::Whole(ObjectId::Type(found.number())))
             }
             (Some(_), Some(shown)) if usage == NameUse::Alter => {
                 bail!(WRONG_OBJECT_TYPE: "{shown} is a table's row type"; hint "Use ALTER TABLE instead.")

@@ -12,7 +12,7 @@ use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::object::Object;
 use crate::catalog::schema::SchemaRecord;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
 use crate::ddl::dependency::{self, takes_from};
 use crate::ddl::objects::{NameUse, taken};
 use crate::ddl::sequence::replace_name;
@@ -65,17 +65,17 @@ impl Ddl<'_> {
             return Err(Error { message: format!("{}{place}", error.message), ..error });
         }
         match object {
-            Object::Schema(_) => crate::ddl::schema::check_name(&new.name)?,
-            Object::Table(_) | Object::View(_) => {
+            Object::Whole(ObjectId::Schema(_)) => crate::ddl::schema::check_name(&new.name)?,
+            Object::Whole(ObjectId::Table(_)) | Object::Whole(ObjectId::View(_)) => {
                 dependency::refuse_named_in_body(catalog, self.system.as_ref(), object)?;
                 taken(catalog, NameSpace::Type, new).map_or(Ok(()), Err)?;
             }
-            Object::Sequence(number)
+            Object::Whole(ObjectId::Sequence(number))
                 if moves && catalog.sequence(*number).is_some_and(|one| one.owned_by.is_some()) =>
             {
                 bail!(FEATURE_NOT_SUPPORTED: "cannot move an owned sequence into another schema");
             }
-            Object::Function(number) => {
+            Object::Whole(ObjectId::Function(number)) => {
                 let Some(known) = catalog.function(*number) else { return Ok(()) };
                 let mut named = catalog.functions_in(&new.schema, &new.name);
                 if named.any(|one| one.parameters == known.parameters) {
@@ -92,7 +92,7 @@ impl Ddl<'_> {
     fn put_name(&mut self, object: &Object, new: &ObjectName) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         match object {
-            Object::Schema(number) => {
+            Object::Whole(ObjectId::Schema(number)) => {
                 for content in dependency::content_of_schema(&catalog, *number) {
                     let Some(name) = content.name(&catalog) else { continue };
                     self.put_name(&content, &ObjectName::new(&new.name, &name.name))?;
@@ -104,14 +104,16 @@ impl Ddl<'_> {
                 };
                 self.store_object(CatalogObject::Schema(Arc::new(renamed)))
             }
-            Object::Table(number) => self.rename_table(&catalog, *number, new),
-            Object::View(number) => self.rename_view(&catalog, *number, new),
-            Object::Sequence(number) => self.rename_sequence(&catalog, *number, new),
-            Object::Type(number) => match catalog.user_type(*number).cloned() {
+            Object::Whole(ObjectId::Table(number)) => self.rename_table(&catalog, *number, new),
+            Object::Whole(ObjectId::View(number)) => self.rename_view(&catalog, *number, new),
+            Object::Whole(ObjectId::Sequence(number)) => {
+                self.rename_sequence(&catalog, *number, new)
+            }
+            Object::Whole(ObjectId::Type(number)) => match catalog.user_type(*number).cloned() {
                 Some(known) => self.rename_type(&catalog, &known, new),
                 None => Ok(()),
             },
-            Object::Function(number) => match catalog.function(*number).cloned() {
+            Object::Whole(ObjectId::Function(number)) => match catalog.function(*number).cloned() {
                 Some(known) => self.rename_function(&catalog, &known, new),
                 None => Ok(()),
             },
@@ -145,7 +147,7 @@ impl Ddl<'_> {
         let owned = owned.filter(|one| one.owned_by.is_some_and(|by| by.0 == number));
         for sequence in owned.filter(|one| one.schema != new.schema) {
             let new = ObjectName::new(&new.schema, &sequence.name);
-            self.put_name(&Object::Sequence(sequence.oid), &new)?;
+            self.put_name(&Object::Whole(ObjectId::Sequence(sequence.oid)), &new)?;
         }
         Ok(())
     }
@@ -168,7 +170,7 @@ impl Ddl<'_> {
         renamed.name.clone_from(&new.name);
         self.store_object(CatalogObject::Sequence(renamed.into()))?;
         for entry in catalog.possible_sequence_users(number) {
-            let CatalogEntry::Table(table) = entry else { continue };
+            let CatalogEntry::Object(ObjectId::Table(table)) = entry else { continue };
             let Some(table) = catalog.table(table) else { continue };
             let mut defaults = table.columns.iter().filter_map(|one| one.default.as_ref());
             if !defaults.any(|default| takes_from(catalog, default, number)) {
@@ -191,7 +193,7 @@ impl Ddl<'_> {
         known: &Function,
         new: &ObjectName,
     ) -> Result<()> {
-        let object = Object::Function(known.record.number);
+        let object = Object::Whole(ObjectId::Function(known.record.number));
         if dependency::dropped_objects(catalog, self.system.as_ref(), &[object]).len() > 1 {
             let what = "renaming or moving a function that is in use";
             let hint = "Drop the dependent objects and create them again.";
