@@ -37,7 +37,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         table: Arc::clone(table),
         alias: table.name.clone(),
         columns: sample.columns.iter().map(|column| column.position).collect(),
-        as_of: None,
+        system_time: None,
         lock: None,
         index_hint: Some(Vec::new()),
         statistics: None,

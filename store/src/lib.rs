@@ -99,7 +99,7 @@ pub use read_statistics::{
 };
 pub use read_view::RowEstimate;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
-pub use scan::{Filter, Get, Scan, TimeRange};
+pub use scan::{Filter, Get, RowVersions, Scan, TimeRange, VERSION_FAMILY};
 pub use session_locks::SessionWait;
 pub use snapshot::ExportedSnapshot;
 pub use store::Store;

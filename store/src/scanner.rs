@@ -21,7 +21,7 @@ use crate::admission::count_rows;
 use crate::cell::CellBatch;
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
-use crate::family_store::{FamilyScanner, ReadSpec};
+use crate::family_store::{FamilyScanner, ReadSpec, ReadView};
 use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::observer::{Flow, Hooks, RegionChain};
@@ -33,8 +33,9 @@ use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::plain_rows::BatchLimits;
+use crate::scan::row_versions::VersionReader;
 use crate::scan::rows::{FamilyRules, ReadCounts, RowEnd, RowOutput};
-use crate::scan::{CellPosition, CellWindow, Scan, ScanPosition};
+use crate::scan::{CellPosition, CellWindow, RowVersions, Scan, ScanPosition, TimeRange};
 use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::source::RowSpan;
@@ -148,6 +149,8 @@ struct RegionScanner {
     region: Arc<Region>,
     source: ReadTarget,
     families: Vec<FamilyScanner>,
+    /// Reader of row versions, if the scan returns them; the families return raw cells then.
+    versions: Option<VersionReader>,
 }
 
 /// Outcome for a row.
@@ -392,7 +395,10 @@ impl Scanner {
     /// Returns whether rows of the current region may be returned as columns.
     fn may_take_columns(&self) -> bool {
         let families = self.current.as_ref().map(|current| current.families.as_slice());
-        self.filter.is_none() && matches!(families, Some([only]) if only.may_have_columns())
+        let is_newest = self.scan.row_versions == RowVersions::Newest;
+        is_newest
+            && self.filter.is_none()
+            && matches!(families, Some([only]) if only.may_have_columns())
     }
 
     fn take_columns(&mut self, row_limit: usize) -> Result<Option<ColumnSlice>> {
@@ -600,9 +606,14 @@ impl Scanner {
             order: self.order,
         };
         let mut families = Vec::new();
+        let mut history = RegionHistory::of(&self.scan);
         let mut open = |family: usize| -> Result<()> {
             let staged = self.rules.staged.get(family).cloned().flatten();
             let view = view_of(&region, &source, family)?;
+            let spec = match &mut history {
+                None => spec,
+                Some(history) => history.include(&view, spec)?,
+            };
             let rules = FamilyRules::of_request(
                 spec,
                 family as u8,
@@ -618,7 +629,9 @@ impl Scanner {
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
         count_read((&region, &source), since, 1, Volume::default());
-        self.current = Some(RegionScanner { index, region, source, families });
+        let required = self.rules.required.0.as_deref().map_or(&[][..], Vec::as_slice);
+        let versions = history.map(|history| history.reader(spec).require(required));
+        self.current = Some(RegionScanner { index, region, source, families, versions });
         Ok(true)
     }
 
@@ -782,6 +795,16 @@ impl Scanner {
             "the scan is in another row"
         );
         debug_assert!(self.inside.is_none() || self.begun, "a row goes on that was not begun");
+        if let Some(versions) = &current.versions {
+            let mut cells = CellBatch::new();
+            cells.start_row(&self.row);
+            let mut output = RowOutput { filter: None, batch: &mut cells, room: u32::MAX };
+            for family in &mut current.families {
+                family.reader().read_row(&self.row, &mut output)?;
+            }
+            self.rows_left = self.rows_left.saturating_sub(versions.append(&cells, out));
+            return Ok(RowOutcome::Taken);
+        }
         let first = self.inside.take().map_or(0, |(family, _)| family);
         out.start_row(&self.row);
         let room = self.scan.batch.map_or(u32::MAX, |cells| cells.max(1));
@@ -831,11 +854,57 @@ impl Scanner {
     }
 }
 
+/// The history of a region, for a scan of row versions.
+struct RegionHistory {
+    row_versions: RowVersions,
+    time_range: TimeRange,
+    views: Vec<Arc<ReadView>>,
+}
+
+impl RegionHistory {
+    /// Returns the history for a scan that returns row versions.
+    fn of(scan: &Scan) -> Option<RegionHistory> {
+        let Scan { row_versions, time_range, .. } = *scan;
+        let history = RegionHistory { row_versions, time_range, views: Vec::new() };
+        (row_versions != RowVersions::Newest).then_some(history)
+    }
+
+    /// Adds a family, and returns the specification by which its cells are read: all, up to the
+    /// end of the range.
+    fn include(&mut self, view: &Arc<ReadView>, spec: ReadSpec) -> Result<ReadSpec> {
+        match self.row_versions {
+            RowVersions::Retained => {
+                self.time_range.min = self.time_range.min.max(view.history_begin);
+            }
+            _ => view.check_history(TimeRange::as_of(self.time_range.min))?,
+        }
+        self.views.push(Arc::clone(view));
+        let time_range = TimeRange { max: self.time_range.max, ..TimeRange::ALL };
+        Ok(ReadSpec { time_range, max_versions: u32::MAX, raw: true, ..spec })
+    }
+
+    fn reader(self, spec: ReadSpec) -> VersionReader {
+        let mut reader = VersionReader::new(spec, (self.time_range.min, self.time_range.max));
+        for view in &self.views {
+            reader.add_family(view.family_index, view.family());
+        }
+        reader
+    }
+}
+
 /// Checks that a scan names existing families, and does not contradict itself.
 fn check(scan: &Scan, filter: Option<&FilterRun>, table: &TableDescriptor) -> Result<()> {
     check_families(scan.families.as_deref(), &scan.family_reads, table)?;
     if scan.raw && scan.family_reads.iter().any(|read| read.columns.is_some()) {
         return Err(Error::InvalidRequest("cannot specify columns for a raw scan".into()));
+    }
+    let is_whole = !scan.raw
+        && scan.batch.is_none()
+        && scan.filter.is_none()
+        && scan.family_reads.is_empty()
+        && scan.cells == CellWindow::ALL;
+    if scan.row_versions != RowVersions::Newest && !is_whole {
+        return Err(Error::InvalidRequest("row versions are returned whole and unfiltered".into()));
     }
     if scan.batch.is_some() && filter.is_some_and(FilterRun::needs_whole_rows) {
         return Err(Error::InvalidRequest(

@@ -14,13 +14,25 @@ use store::{CellBatch, ColumnSlice, RowRef, Timestamp};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::{RowDecoder, RowLayout};
 use types::vector::VectorData;
-use types::{Batch, Datum, Vector};
+use types::{Batch, DataType, Datum, Vector};
 
 use crate::columns::{SliceDecoder, numbers};
 use crate::row::{RowError, families_of, packed_cells, vectors_for};
 
 /// Pseudo column position: the commit time of the row, as `timestamptz`.
 pub const TIMESTAMP_COLUMN: usize = usize::MAX;
+
+/// Column position of the kind of a row version, as text: `PUT`, or `DELETE` for a deletion.
+pub const OPERATION_COLUMN: usize = usize::MAX - 1;
+
+/// Returns the type of a pseudo-column; `None` for a column of the layout.
+pub fn pseudo_column_type(column: usize) -> Option<DataType> {
+    match column {
+        TIMESTAMP_COLUMN => Some(DataType::Timestamptz),
+        OPERATION_COLUMN => Some(DataType::Text),
+        _ => None,
+    }
+}
 /// Microseconds from 1970-01-01, the epoch of cells, to 2000-01-01, the epoch of SQL.
 pub const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 
@@ -228,30 +240,32 @@ pub struct Decoder {
     layout: Arc<RowLayout>,
     /// The stored columns.
     stored: Vec<usize>,
-    /// Output positions of [`TIMESTAMP_COLUMN`], ascending.
-    timestamps: Vec<usize>,
+    /// Output positions of pseudo-columns, ascending, with the columns.
+    pseudo_columns: Vec<(usize, usize)>,
     /// Made when the first slice is seen: many decoders are made for a few rows, as cells.
     slices: OnceLock<SliceDecoder>,
 }
 
 impl Decoder {
-    /// Returns a decoder of `columns`, positions in the layout or [`TIMESTAMP_COLUMN`].
+    /// Returns a decoder of `columns`, positions in the layout or pseudo-columns.
     ///
     /// # Errors
     ///
     /// `XX001` if a slot of a family belongs to no column.
     pub fn new(layout: &Arc<RowLayout>, columns: &[usize]) -> types::Result<Decoder> {
+        let is_stored = |column: usize| pseudo_column_type(column).is_none();
         let stored: Vec<usize> =
-            columns.iter().copied().filter(|&column| column != TIMESTAMP_COLUMN).collect();
-        let timestamps = (0..columns.len()).filter(|&at| columns[at] == TIMESTAMP_COLUMN).collect();
+            columns.iter().copied().filter(|&column| is_stored(column)).collect();
+        let pseudo_columns = columns.iter().copied().enumerate();
+        let pseudo_columns = pseudo_columns.filter(|&(_, column)| !is_stored(column)).collect();
         let slices = OnceLock::new();
-        Ok(Decoder { layout: Arc::clone(layout), stored, timestamps, slices })
+        Ok(Decoder { layout: Arc::clone(layout), stored, pseudo_columns, slices })
     }
 
     /// Returns the families to read.
     pub fn families(&self) -> Option<Vec<u8>> {
         // A row has the timestamp of its newest cell.
-        self.timestamps.is_empty().then(|| families_of(&self.layout, &self.stored)).flatten()
+        self.pseudo_columns.is_empty().then(|| families_of(&self.layout, &self.stored)).flatten()
     }
 
     /// Returns the columns of the selected rows (ascending), or of all.
@@ -273,11 +287,12 @@ impl Decoder {
             })?;
         }
         let mut columns: Vec<Arc<Vector>> = vectors.into_iter().map(Arc::new).collect();
-        if !self.timestamps.is_empty() {
-            let times = Arc::new(timestamps(rows, selection, context)?);
-            for &position in &self.timestamps {
-                columns.insert(position, Arc::clone(&times));
-            }
+        for &(position, column) in &self.pseudo_columns {
+            let vector = match column {
+                OPERATION_COLUMN => operations(rows, selection)?,
+                _ => timestamps(rows, selection, context)?,
+            };
+            columns.insert(position, Arc::new(vector));
         }
         Ok(columns)
     }
@@ -349,6 +364,25 @@ fn timestamps(
         Ok(())
     })?;
     Ok(Vector { data: VectorData::Timestamptz(times), validity: None })
+}
+
+/// Returns the kinds of row versions.
+fn operations(rows: &StoredRows, selection: Option<&[u32]>) -> store::Result<Vector> {
+    let mut kinds = Vector::new(&DataType::Text, rows.row_count);
+    let mut push = |is_put: bool| kinds.push(&Datum::text(if is_put { "PUT" } else { "DELETE" }));
+    rows.each_piece::<store::Error>(selection, |piece, selection| {
+        match piece {
+            StoredRowsChunk::Cells(cells) => {
+                let is_put = |row| cells.row(row).cells().all(|cell| cell.cell_type.is_put());
+                numbers(selection, cells.row_count()).for_each(|row| push(is_put(row)));
+            }
+            StoredRowsChunk::Slice(slice) => {
+                numbers(selection, slice.row_count()).for_each(|_| push(true));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(kinds)
 }
 
 /// Decoder with a filter: decodes the columns of the condition first, and the others for the rows

@@ -66,7 +66,7 @@ pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength, LockWait, Locking,
     NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem, SetOperator, SortOrder,
-    SourceQuery, TableAlias, TableFunction, TableRef, TableSample,
+    SourceQuery, SystemTime, SystemTimeForm, TableAlias, TableFunction, TableRef, TableSample,
 };
 pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,

@@ -183,6 +183,62 @@ pub struct Hint {
     pub arguments: Vec<String>,
 }
 
+/// The clause `FOR SYSTEM_TIME` of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SystemTime<E> {
+    /// Its form.
+    pub form: SystemTimeForm,
+    /// Its times: as many as the form has.
+    pub times: Vec<E>,
+}
+
+/// Form of the clause `FOR SYSTEM_TIME`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemTimeForm {
+    /// `AS OF time`: the state of the time.
+    AsOf,
+    /// `FROM begin TO end`: the versions that existed in the range, without its end.
+    FromTo,
+    /// `BETWEEN begin AND end`: the versions that existed in the range, with its end.
+    Between,
+    /// `ALL`: the versions that have been retained.
+    All,
+}
+
+impl SystemTimeForm {
+    /// Returns the words before each time, or the only word.
+    pub fn words(self) -> &'static [&'static str] {
+        match self {
+            SystemTimeForm::AsOf => &["AS OF"],
+            SystemTimeForm::FromTo => &["FROM", "TO"],
+            SystemTimeForm::Between => &["BETWEEN", "AND"],
+            SystemTimeForm::All => &["ALL"],
+        }
+    }
+}
+
+impl<E> SystemTime<E> {
+    /// Returns the clause `AS OF time`.
+    pub fn as_of(time: E) -> SystemTime<E> {
+        SystemTime { form: SystemTimeForm::AsOf, times: vec![time] }
+    }
+
+    /// Returns whether the rows of the table are versions, of which several have one key.
+    pub fn has_versions(&self) -> bool {
+        self.form != SystemTimeForm::AsOf
+    }
+
+    /// Returns the text of the clause, behind `FOR SYSTEM_TIME`.
+    pub fn text(&self, text: impl Fn(&E) -> String) -> String {
+        let mut times = self.times.iter();
+        let part = |word: &&str| match times.next() {
+            Some(time) => format!("{word} {}", text(time)),
+            None => (*word).to_owned(),
+        };
+        self.form.words().iter().map(part).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// An entry of FROM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableRef {
@@ -192,8 +248,8 @@ pub enum TableRef {
         name: TableName,
         /// Its alias.
         alias: Option<TableAlias>,
-        /// `FOR SYSTEM_TIME AS OF …`
-        as_of: Option<Box<Expr>>,
+        /// `FOR SYSTEM_TIME …`
+        system_time: Option<SystemTime<Expr>>,
         /// `TABLESAMPLE …`
         sample: Option<Box<TableSample>>,
         /// For a view: the locking clauses of the outer query that apply to its rows.

@@ -10,6 +10,7 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::SystemTime;
 use crate::ast::{
     self, FunctionCall, FunctionName, Ident, JoinQualifier, TableAlias, TableName, TableRef,
 };
@@ -25,10 +26,15 @@ use crate::catalog::name::is_temporary;
 use crate::catalog::record::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
-use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{
+    JoinKind, Logical, OPERATION_COLUMN, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan,
+};
 
 /// The name of the pseudo-column with the commit timestamp of a row version.
 pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
+
+/// The pseudo-column of the kind of a row version.
+const OPERATION_NAME: &str = "_operation";
 
 /// The internal table function that returns the row of a sequence, by its number.
 pub const SEQUENCE_ROWS: &str = "row of a sequence";
@@ -117,8 +123,9 @@ impl Binder<'_> {
 
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
-            TableRef::Table { name, alias, as_of, sample, locking } => {
-                let mut bound = self.bind_table(name, alias.as_ref(), as_of.as_deref(), locking)?;
+            TableRef::Table { name, alias, system_time, sample, locking } => {
+                let mut bound =
+                    self.bind_table(name, alias.as_ref(), system_time.as_ref(), locking)?;
                 if alias.is_none() && self.view.is_some() {
                     bound.1.relations.iter_mut().for_each(|one| one.go_by(name));
                 }
@@ -198,14 +205,14 @@ impl Binder<'_> {
         &mut self,
         name: &TableName,
         alias: Option<&TableAlias>,
-        as_of: Option<&ast::Expr>,
+        system_time: Option<&SystemTime<ast::Expr>>,
         locking: &[ast::Locking],
     ) -> Result<(Rows, Scope)> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
         if let Some(named) = self.bind_named(name, (alias_name, renamed))? {
-            refuse_as_of(
-                as_of,
+            refuse_system_time(
+                system_time,
                 "a WITH query",
                 "Use FOR SYSTEM_TIME with the tables that it reads.",
             )?;
@@ -220,17 +227,17 @@ impl Binder<'_> {
                 let columns = table.columns.iter();
                 let columns = columns.map(|column| column.shown_name().to_owned());
                 self.note_relation(name, table.oid, columns);
-                let as_of = match as_of {
-                    Some(expr) => Some(self.bind_as_of(expr)?),
-                    None => self.session_as_of(&table),
+                let system_time = match system_time {
+                    Some(clause) => Some(self.bind_system_time(clause)?),
+                    None => self.session_as_of(&table).map(SystemTime::as_of),
                 };
-                let (rows, scope) = scan_of(&table, alias_name, as_of);
+                let (rows, scope) = scan_of(&table, alias_name, system_time);
                 (rows, scope, table.oid)
             }
             Some(CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
-                refuse_as_of(
-                    as_of,
+                refuse_system_time(
+                    system_time,
                     "a view",
                     "Use FOR SYSTEM_TIME with the tables that it reads.",
                 )?;
@@ -245,8 +252,8 @@ impl Binder<'_> {
                 (rows, scope, view.oid)
             }
             Some(CatalogRelation::Sequence(sequence)) => {
-                refuse_as_of(
-                    as_of,
+                refuse_system_time(
+                    system_time,
                     "a sequence",
                     "Only the current state of a sequence can be read.",
                 )?;
@@ -258,7 +265,7 @@ impl Binder<'_> {
                 }
                 return sequence_rows(sequence.oid, (alias_name, renamed));
             }
-            _ => return self.bind_system_view(name, alias_name, renamed, as_of),
+            _ => return self.bind_system_view(name, alias_name, renamed, system_time),
         };
         let known = self.view_relation(name).filter(|known| known.oid == oid);
         for relation in &mut scope.relations {
@@ -275,13 +282,13 @@ impl Binder<'_> {
         name: &TableName,
         alias: &str,
         renamed: &[Ident],
-        as_of: Option<&ast::Expr>,
+        system_time: Option<&SystemTime<ast::Expr>>,
     ) -> Result<(Rows, Scope)> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let view = self.system.view(schema, &name.name.value);
         let columns = view.ok_or_else(|| self.explain_later(name, self.no_table(name)))?;
-        refuse_as_of(
-            as_of,
+        refuse_system_time(
+            system_time,
             "a system view",
             "Only the current state of a system view can be read.",
         )?;
@@ -323,7 +330,12 @@ impl Binder<'_> {
         Some(Expr::constant(Datum::Timestamptz(time), DataType::Timestamptz))
     }
 
-    fn bind_as_of(&mut self, expr: &ast::Expr) -> Result<Expr> {
+    fn bind_system_time(&mut self, clause: &SystemTime<ast::Expr>) -> Result<SystemTime<Expr>> {
+        let times = clause.times.iter().map(|time| self.bind_time(time)).collect::<Result<_>>()?;
+        Ok(SystemTime { form: clause.form, times })
+    }
+
+    fn bind_time(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bind = |binder: &mut Self| {
             let value = binder.bind_expr(expr)?;
             let (from, position) = (value.base().clone(), value.position);
@@ -475,35 +487,51 @@ impl Binder<'_> {
     }
 }
 
-fn refuse_as_of(as_of: Option<&ast::Expr>, of: &str, hint: &str) -> Result<()> {
-    match as_of {
-        None => Ok(()),
-        Some(expr) => {
-            let what = format!("FOR SYSTEM_TIME of {of}");
-            Err(Error::not_supported(what, hint).at(expr.position()))
-        }
-    }
+fn refuse_system_time(
+    system_time: Option<&SystemTime<ast::Expr>>,
+    of: &str,
+    hint: &str,
+) -> Result<()> {
+    let Some(SystemTime { times, .. }) = system_time else { return Ok(()) };
+    let error = Error::not_supported(format!("FOR SYSTEM_TIME of {of}"), hint);
+    Err(match times.first() {
+        Some(time) => error.at(time.position()),
+        None => error,
+    })
 }
 
-/// Returns a scan of a table and its scope. The column after the table's columns is `_timestamp`.
-pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (Rows, Scope) {
-    let width = table.columns.len();
+/// Returns a scan of a table and its scope. The columns after the table's columns are
+/// `_timestamp`, and for row versions `_operation`.
+pub(super) fn scan_of(
+    table: &Arc<Table>,
+    alias: &str,
+    system_time: Option<SystemTime<Expr>>,
+) -> (Rows, Scope) {
     let mut types: Vec<DataType> =
         table.columns.iter().map(|column| column.sql_type.base.clone()).collect();
-    types.push(DataType::Timestamptz);
+    let mut columns: Vec<usize> = (0..types.len()).collect();
     let mut relation = ScopeRelation::of_table(alias, table, 0);
-    relation.hidden.push(ScopeColumn {
-        name: TIMESTAMP_NAME.to_owned(),
-        sql_type: DataType::Timestamptz.into(),
-        expr: Expr::Column { index: width, data_type: DataType::Timestamptz },
-        origin: None,
-        fields: None,
-    });
+    let mut pseudo_columns = vec![(TIMESTAMP_NAME, TIMESTAMP_COLUMN, DataType::Timestamptz)];
+    if system_time.as_ref().is_some_and(SystemTime::has_versions) {
+        pseudo_columns.push((OPERATION_NAME, OPERATION_COLUMN, DataType::Text));
+        relation.has_versions = true;
+    }
+    for (name, column, data_type) in pseudo_columns {
+        relation.hidden.push(ScopeColumn {
+            name: name.to_owned(),
+            sql_type: data_type.clone().into(),
+            expr: Expr::Column { index: types.len(), data_type: data_type.clone() },
+            origin: None,
+            fields: None,
+        });
+        columns.push(column);
+        types.push(data_type);
+    }
     let plan = Logical::Scan(TableScan {
         table: Arc::clone(table),
         alias: alias.to_owned(),
-        columns: (0..width).chain([TIMESTAMP_COLUMN]).collect(),
-        as_of,
+        columns,
+        system_time,
         lock: None,
         index_hint: None,
         statistics: None,

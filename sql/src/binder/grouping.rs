@@ -229,7 +229,9 @@ fn add_dependent_columns(
 ) -> Vec<u32> {
     let mut determining = Vec::new();
     for relation in &level.scope.relations {
-        let Some(table) = &relation.table else { continue };
+        let Some(table) = relation.table.as_ref().filter(|_| !relation.has_versions) else {
+            continue;
+        };
         let mut key_columns = table.key_columns().map(|column| relation.table_column(column));
         let in_all = |key: usize| {
             sets.as_deref().is_none_or(|sets| sets.iter().all(|set| set.contains(&key)))

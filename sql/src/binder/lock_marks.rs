@@ -78,7 +78,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
 /// Rejects locks of former rows.
 pub(super) fn refuse_past(plan: &mut Logical, clauses: &[Locking]) -> Result<()> {
     let mut past = false;
-    for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
+    for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.system_time.is_some());
     if past && let Some(clause) = clauses.first() {
         let what = format!("{} with FOR SYSTEM_TIME", clause.strength.clause());
         return Err(Error::not_supported(what, "Lock the current rows.").at(clause.position));

@@ -278,7 +278,9 @@ impl Binder<'_> {
                     );
                 }
                 // A read AS OF sees a fixed version.
-                Logical::Scan(scan) if scan.as_of.is_none() && !reads.contains(&scan.table.id) => {
+                Logical::Scan(scan)
+                    if scan.system_time.is_none() && !reads.contains(&scan.table.id) =>
+                {
                     reads.push(scan.table.id);
                 }
                 _ => {}

@@ -82,6 +82,8 @@ pub(super) struct ScopeRelation {
     pub(super) is_value: bool,
     /// True if it is on the nullable side of an outer join.
     pub(super) is_padded: bool,
+    /// True if the rows are versions, of which several have one key.
+    pub(super) has_versions: bool,
     /// An expression that is never NULL in its rows, so that it is NULL only in null-extended
     /// rows.
     pub(super) witness: Option<Expr>,
@@ -129,6 +131,7 @@ impl ScopeRelation {
             is_work_table: false,
             is_value: false,
             is_padded: false,
+            has_versions: false,
             witness: None,
         }
     }
@@ -163,6 +166,7 @@ impl ScopeRelation {
             is_work_table: false,
             is_value: false,
             is_padded: false,
+            has_versions: false,
             witness,
         }
     }

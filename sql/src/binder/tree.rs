@@ -131,7 +131,9 @@ pub(super) fn for_each_input<'p>(plan: &'p mut Logical, visit: &mut dyn FnMut(&'
 /// Calls `visit` on each expression of a plan node itself, not of its inputs.
 pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut Expr)) {
     match plan {
-        Logical::Scan(scan) => scan.as_of.iter_mut().for_each(visit),
+        Logical::Scan(scan) => {
+            scan.system_time.iter_mut().flat_map(|time| &mut time.times).for_each(visit);
+        }
         Logical::SystemRows(rows) => rows.arguments.iter_mut().for_each(visit),
         Logical::Constants(_) => {}
         Logical::Values { rows, .. } => rows.iter_mut().flatten().for_each(visit),

@@ -505,7 +505,8 @@ fn simple(plan: Logical) -> Option<SingleTableRows> {
                 Expr::Column { index, data_type }
             };
             let expressions = scan.columns.iter().map(column).collect();
-            let is_plain = scan.as_of.is_none() && scan.lock.is_none() && !table.is_materialized();
+            let is_plain =
+                scan.system_time.is_none() && scan.lock.is_none() && !table.is_materialized();
             let width = table.columns.len();
             let (predicates, steps) = (Vec::new(), Vec::new());
             is_plain.then_some(SingleTableRows { table, expressions, predicates, steps, width })

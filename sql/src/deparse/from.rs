@@ -6,7 +6,8 @@ use types::DataType;
 use types::function::quote_ident;
 
 use crate::ast::{
-    FromCall, Ident, JoinQualifier, JoinType, TableFunction, TableRef, TableSample, TypeName,
+    FromCall, Ident, JoinQualifier, JoinType, SystemTime, TableFunction, TableRef, TableSample,
+    TypeName,
 };
 use crate::binder::resolution_notes::{EntryKind, entry_position};
 use crate::deparse::range_table::join_word;
@@ -34,13 +35,19 @@ impl<'a> SqlWriter<'a> {
             TableRef::Renamed { join, .. } => {
                 self.join(join, Some(at));
             }
-            TableRef::Table { name, alias, as_of, sample, .. } => {
+            TableRef::Table { name, alias, system_time, sample, .. } => {
                 let own = self.table_name(at, &name.name.value);
                 self.push(&own.1);
-                if let Some(as_of) = as_of {
-                    self.push(" FOR SYSTEM_TIME AS OF ");
-                    let node = self.value(as_of, Some(DataType::Timestamptz.into()));
-                    self.write(&node, false);
+                if let Some(SystemTime { form, times }) = system_time {
+                    self.push(" FOR SYSTEM_TIME");
+                    for (at, word) in form.words().iter().enumerate() {
+                        self.push(&format!(" {word}"));
+                        if let Some(time) = times.get(at) {
+                            self.push(" ");
+                            let node = self.value(time, Some(DataType::Timestamptz.into()));
+                            self.write(&node, false);
+                        }
+                    }
                 }
                 self.alias(at, alias.is_some(), &own.0);
                 self.column_list(at);

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use coprocessors::rows::StoredRows;
 use store::read_ahead::{Bounds, Take};
 use store::transaction::{Parallelism, RowReadAhead, TableReader};
-use store::{CellBatch, Get};
+use store::{CellBatch, Get, RowVersions};
 use types::Batch;
 use types::rowcode::RowLayout;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
@@ -136,10 +136,7 @@ pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRa
 fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     let ranges = match resolve(path, &context.eval)? {
         PathKeys::Ranges(ranges) => ranges,
-        PathKeys::Points(points) => points
-            .into_iter()
-            .map(|start| RowRange { stop: Some([start.as_slice(), &[0]].concat()), start })
-            .collect(),
+        PathKeys::Points(points) => points.into_iter().map(RowRange::of_row).collect(),
     };
     Ok(with_salts(&path.layout, ranges))
 }
@@ -166,7 +163,14 @@ impl RowFeed {
         let buckets = layout.salt_buckets;
         let stopped: Arc<AtomicBool> = Arc::default();
         let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
-        let source = match resolve(path, &context.eval)? {
+        let keys = match resolve(path, &context.eval)? {
+            // A get returns one version of a row.
+            PathKeys::Points(points) if options.versions.of_rows != RowVersions::Newest => {
+                PathKeys::Ranges(points.into_iter().map(RowRange::of_row).collect())
+            }
+            keys => keys,
+        };
+        let source = match keys {
             PathKeys::Points(mut points) => {
                 if options.reverse {
                     points.reverse();
@@ -283,7 +287,9 @@ impl RowFeed {
             if let Some(last) = self.last_key.replace(key) {
                 let is_after = self.last_key.as_ref().is_some_and(|key| *key > last);
                 let is_before = self.last_key.as_ref().is_some_and(|key| *key < last);
-                let is_next = if self.options.reverse { is_before } else { is_after };
+                let is_version = self.options.versions.of_rows != RowVersions::Newest
+                    && self.last_key.as_ref() == Some(&last);
+                let is_next = is_version || if self.options.reverse { is_before } else { is_after };
                 debug_assert!(is_next, "key {:?} follows {last:?} in a scan", self.last_key);
             }
         }

@@ -31,6 +31,13 @@ pub(super) struct RowRange {
     pub stop: Option<Vec<u8>>,
 }
 
+impl RowRange {
+    /// Returns the range of one row.
+    pub(super) fn of_row(row: Vec<u8>) -> RowRange {
+        RowRange { stop: Some([row.as_slice(), &[0]].concat()), start: row }
+    }
+}
+
 /// Encoded keys of one column from `start` to before `stop`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KeySpan {

@@ -100,12 +100,12 @@ impl LookupJoin {
         let Node::Scan(scan) = &node.right else {
             bail!(INTERNAL_ERROR: "a look-up reads no table");
         };
-        let time_range = time_travel::time_range(scan, context)?;
-        let stage = Arc::new(RowStage::open(scan, time_range, context)?);
+        let versions = time_travel::versions(scan, context)?;
+        let stage = Arc::new(RowStage::open(scan, versions.range, context)?);
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
-            time_range,
+            versions,
             limit: None,
             reverse: false,
         };
@@ -548,9 +548,9 @@ impl RightRows {
 impl Operator for RightRows {
     fn next(&mut self) -> Result<Option<Batch>> {
         let batch = self.next_batch();
-        let range = self.options.time_range;
+        let versions = self.options.versions;
         batch.map_err(|error| {
-            time_travel::with_history_begin(error, (&self.scan, range), &self.context)
+            time_travel::with_history_begin(error, (&self.scan, versions), &self.context)
         })
     }
 }

@@ -9,10 +9,11 @@ use coprocessors::columns::SectionsOfGet;
 use coprocessors::rows::StoredRows;
 use store::admission::StatementTurn;
 use store::transaction::{Scanner, TableReader};
-use store::{CellBatch, Get, Scan, TimeRange};
+use store::{CellBatch, Get, Scan};
 
 use crate::error::Result;
 use crate::exec::key_range::RowRange;
+use crate::exec::time_travel::ScanVersions;
 
 /// Options of gets and scans, apart from the keys.
 #[derive(Clone)]
@@ -21,8 +22,8 @@ pub(super) struct RowOptions {
     pub families: Option<Vec<u8>>,
     /// Value sections that gets read.
     pub sections: SectionsOfGet,
-    /// Time range of the versions.
-    pub time_range: TimeRange,
+    /// Versions that are read; gets return the newest of them only.
+    pub versions: ScanVersions,
     /// Maximum number of rows.
     pub limit: Option<u64>,
     /// Descending order.
@@ -44,7 +45,7 @@ impl RowOptions {
         Get {
             families: self.families.clone(),
             sections: self.sections.clone(),
-            time_range: self.time_range,
+            time_range: self.versions.range,
             ..Get::new(row)
         }
     }
@@ -82,7 +83,8 @@ impl RangeReader {
         let scan = Scan {
             reverse: self.options.reverse,
             families: self.options.families.clone(),
-            time_range: self.options.time_range,
+            time_range: self.options.versions.range,
+            row_versions: self.options.versions.of_rows,
             limit: self.options.limit,
             ..Scan::range(range.start, range.stop)
         };

@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use store::TimeRange;
+use store::RowVersions;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
@@ -25,7 +25,7 @@ use crate::exec::range_reader::RowOptions;
 use crate::exec::scan_lock::lock_rows;
 use crate::exec::scan_partition_reader::{PathRows, RowStage};
 use crate::exec::stage::{Pipeline, PipelineStage};
-use crate::exec::time_travel;
+use crate::exec::time_travel::{self, ScanVersions};
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::ScanNode;
@@ -51,8 +51,8 @@ pub(super) struct TableScanOperator {
     batch_rows: usize,
     /// Remaining rows of the row goal.
     left: Option<u64>,
-    /// Time range of the versions.
-    time_range: TimeRange,
+    /// Versions that are read.
+    versions: ScanVersions,
 }
 
 /// Returns the exact row goal; `None` for all rows, or for an estimate.
@@ -83,16 +83,18 @@ fn wanted_rows(goal: &RowGoal, context: &Context) -> Result<Option<u64>> {
 impl TableScanOperator {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScanOperator> {
-        let (node, time_range) = time_travel::covered(node, context)?;
-        let stage = Arc::new(RowStage::open(&node, time_range, context)?);
+        let (node, versions) = time_travel::covered(node, context)?;
+        let stage = Arc::new(RowStage::open(&node, versions.range, context)?);
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;
         let exact = !node.has_filter();
+        let has_versions = versions.of_rows != RowVersions::Newest;
         let options = RowOptions {
-            families: stage.families(),
+            // A change of any family is a version of the row.
+            families: stage.families().filter(|_| !has_versions),
             sections: stage.sections()?,
-            time_range,
-            limit: left.filter(|_| exact),
+            versions,
+            limit: left.filter(|_| exact && !has_versions),
             reverse: node.path.reverse,
         };
         // Rows are locked on the session's thread.
@@ -111,7 +113,7 @@ impl TableScanOperator {
             failure: None,
             batch_rows,
             left,
-            time_range,
+            versions,
         })
     }
 
@@ -180,7 +182,7 @@ impl Operator for TableScanOperator {
     fn next(&mut self) -> Result<Option<Batch>> {
         let batch = self.next_batch();
         batch.map_err(|error| {
-            time_travel::with_history_begin(error, (&self.node, self.time_range), &self.context)
+            time_travel::with_history_begin(error, (&self.node, self.versions), &self.context)
         })
     }
 

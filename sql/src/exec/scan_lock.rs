@@ -19,7 +19,7 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::row_writer::unpack;
-use crate::logical::{RowLock, TIMESTAMP_COLUMN};
+use crate::logical::{RowLock, pseudo_column_type};
 use crate::plan::scan::{ScanLock, ScanNode};
 
 /// Takes keys from the front of `keys` and locks their rows until `limit` of them qualify;
@@ -66,9 +66,9 @@ pub(super) fn lock_rows(
 }
 
 fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
-    let vector = |&column: &usize| match column {
-        TIMESTAMP_COLUMN => Vector::new(&types::DataType::Timestamptz, 0),
-        column => Vector::new(&node.table.layout.columns[column].data_type, 0),
+    let vector = |&column: &usize| match pseudo_column_type(column) {
+        Some(data_type) => Vector::new(&data_type, 0),
+        None => Vector::new(&node.table.layout.columns[column].data_type, 0),
     };
     read.iter().map(vector).collect()
 }

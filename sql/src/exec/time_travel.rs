@@ -1,4 +1,4 @@
-//! Time travel: the versions of `FOR SYSTEM_TIME AS OF`, and errors for times before the history.
+//! Time travel: the versions of `FOR SYSTEM_TIME`, and errors for times before the history.
 //!
 //! The history of a table begins where the catalog records it (the table was created or
 //! rewritten, or a column was added with the name of a dropped one), or later, where retention
@@ -8,10 +8,12 @@
 use std::sync::Arc;
 
 use coprocessors::rows::EPOCH_MICROSECONDS;
-use store::{TimeRange, Timestamp};
+use store::{RowVersions, TimeRange, Timestamp};
+use types::expr::Expr;
 use types::text;
 use types::{DataType, Datum};
 
+use crate::ast::{SystemTime, SystemTimeForm};
 use crate::catalog::table::Table;
 use crate::error::{BEFORE_HISTORY, Error, Result};
 use crate::exec::Context;
@@ -32,41 +34,88 @@ impl HistoryBegin {
         HistoryBegin { defined: Timestamp(i64::MIN), retained: Timestamp(i64::MIN) };
 }
 
-/// Returns the node that reads a scan's rows with its time range of versions: the scan itself, or
-/// its [alternative](ScanNode::before_index_history) for a time before the history of its index.
+/// Versions that a scan reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ScanVersions {
+    /// Range of timestamps.
+    pub range: TimeRange,
+    /// Versions of rows in that range.
+    pub of_rows: RowVersions,
+}
+
+impl ScanVersions {
+    /// The present state.
+    const PRESENT: ScanVersions =
+        ScanVersions { range: TimeRange::ALL, of_rows: RowVersions::Newest };
+
+    /// Returns the first time whose state is read.
+    fn first_state(&self) -> Timestamp {
+        match self.of_rows {
+            RowVersions::Newest => Timestamp(self.range.max.0.saturating_sub(1)),
+            RowVersions::Complete | RowVersions::Retained => self.range.min,
+        }
+    }
+}
+
+/// Returns the node that reads a scan's rows with its versions: the scan itself, or its
+/// [alternative](ScanNode::before_index_history) for a time before the history of its index.
 ///
 /// # Errors
 ///
-/// See [`time_range`].
+/// See [`versions`].
 pub(super) fn covered(
     node: &Arc<ScanNode>,
     context: &Context,
-) -> Result<(Arc<ScanNode>, TimeRange)> {
-    let range = time_range(node, context)?;
+) -> Result<(Arc<ScanNode>, ScanVersions)> {
+    let versions = versions(node, context)?;
     let (Some(before), Some(index)) = (&node.before_index_history, &node.path.index) else {
-        return Ok((Arc::clone(node), range));
+        return Ok((Arc::clone(node), versions));
     };
     let begin = context.system.index_history_begin(&node.table, index)?;
-    let node = if range.max <= begin { before } else { node };
-    Ok((Arc::clone(node), range))
+    let node = if versions.range.max <= begin { before } else { node };
+    Ok((Arc::clone(node), versions))
 }
 
-/// Returns the time range of versions that a scan reads.
+/// Returns the versions that a scan reads.
 ///
 /// # Errors
 ///
 /// 22004 for a NULL time; 72000 for a time before the table's history.
-pub(super) fn time_range(node: &ScanNode, context: &Context) -> Result<TimeRange> {
-    let Some(as_of) = &node.as_of else { return Ok(TimeRange::ALL) };
-    let Datum::Timestamptz(time) = context.value(as_of)? else {
-        bail!(NULL_VALUE_NOT_ALLOWED: "argument of FOR SYSTEM_TIME AS OF must not be null");
-    };
-    let at = Timestamp(time.saturating_add(EPOCH_MICROSECONDS));
+pub(super) fn versions(node: &ScanNode, context: &Context) -> Result<ScanVersions> {
+    let Some(clause) = &node.system_time else { return Ok(ScanVersions::PRESENT) };
+    let times: Vec<Timestamp> =
+        clause.times.iter().map(|time| time_of(clause, time, context)).collect::<Result<_>>()?;
     let begin = context.system.history_begin(&node.table, &columns_of(node))?;
-    match at < begin.defined {
-        true => Err(before(&node.table, (at, begin), context)),
-        false => Ok(TimeRange::as_of(at)),
+    let versions = match (clause.form, times.as_slice()) {
+        (SystemTimeForm::AsOf, &[at]) => {
+            ScanVersions { range: TimeRange::as_of(at), of_rows: RowVersions::Newest }
+        }
+        (SystemTimeForm::FromTo, &[from, to]) => {
+            ScanVersions { range: TimeRange::new(from, to), of_rows: RowVersions::Complete }
+        }
+        (SystemTimeForm::Between, &[from, to]) => {
+            let range = TimeRange::new(from, Timestamp(to.0.saturating_add(1)));
+            ScanVersions { range, of_rows: RowVersions::Complete }
+        }
+        _ => {
+            // The cells of a table of the present transaction are all its history.
+            let from = Some(begin.defined).filter(|defined| *defined != Timestamp::LATEST);
+            let range = TimeRange::new(from.unwrap_or(Timestamp(i64::MIN)), Timestamp::LATEST);
+            return Ok(ScanVersions { range, of_rows: RowVersions::Retained });
+        }
+    };
+    match versions.first_state() {
+        at if at < begin.defined => Err(before(&node.table, (at, begin), context)),
+        _ => Ok(versions),
     }
+}
+
+fn time_of(clause: &SystemTime<Expr>, time: &Expr, context: &Context) -> Result<Timestamp> {
+    let Datum::Timestamptz(time) = context.value(time)? else {
+        let words = clause.form.words().join(" … ");
+        bail!(NULL_VALUE_NOT_ALLOWED: "argument of FOR SYSTEM_TIME {words} must not be null");
+    };
+    Ok(Timestamp(time.saturating_add(EPOCH_MICROSECONDS)))
 }
 
 /// Returns the positions of the table's columns that a scan reads.
@@ -79,13 +128,13 @@ fn columns_of(node: &ScanNode) -> Vec<usize> {
 /// on it is complete.
 pub(super) fn with_history_begin(
     error: Error,
-    (node, range): (&ScanNode, TimeRange),
+    (node, versions): (&ScanNode, ScanVersions),
     context: &Context,
 ) -> Error {
     if error.message != BEFORE_HISTORY {
         return error;
     }
-    let at = Timestamp(range.max.0.saturating_sub(1));
+    let at = versions.first_state();
     match context.system.history_begin(&node.table, &columns_of(node)) {
         Ok(begin) => before(&node.table, (at, begin), context),
         Err(_) => error,

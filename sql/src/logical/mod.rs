@@ -22,6 +22,7 @@ use types::expr::{Expr, Routine};
 use types::function::FunctionId;
 use types::{Batch, DataType, Datum, SqlType};
 
+use crate::ast::SystemTime;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
@@ -302,8 +303,8 @@ pub struct TableScan {
     pub alias: String,
     /// Output columns, by position in the table. [`TIMESTAMP_COLUMN`] is `_timestamp`.
     pub columns: Vec<usize>,
-    /// `FOR SYSTEM_TIME AS OF`: a timestamptz without columns.
-    pub as_of: Option<Expr>,
+    /// `FOR SYSTEM_TIME`: timestamptz values without columns.
+    pub system_time: Option<SystemTime<Expr>>,
     /// Lock mode of `FOR UPDATE` / `FOR SHARE`: set until the binder has added [`LockRows`], and
     /// where the planner has moved the locking into the scan.
     pub lock: Option<RowLock>,
@@ -327,6 +328,15 @@ pub struct ScanStatistics {
 /// Value in [`TableScan::columns`] for the pseudo-column `_timestamp` (timestamptz): the commit
 /// time of the row version.
 pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
+
+/// Value in [`TableScan::columns`] for the pseudo-column `_operation` (text) of row versions:
+/// `PUT`, or `DELETE` for a deletion.
+pub const OPERATION_COLUMN: usize = coprocessors::rows::OPERATION_COLUMN;
+
+/// Returns the type of a pseudo-column; `None` for a column of the table.
+pub fn pseudo_column_type(column: usize) -> Option<DataType> {
+    coprocessors::rows::pseudo_column_type(column)
+}
 
 /// Rows computed by the server: system views and table functions.
 #[derive(Debug, Clone, PartialEq)]
@@ -785,10 +795,13 @@ pub type ParameterValues = Vec<Datum>;
 impl TableScan {
     /// Returns the type of one of [`TableScan::columns`].
     pub fn column_type(&self, column: usize) -> DataType {
-        match column {
-            TIMESTAMP_COLUMN => DataType::Timestamptz,
-            column => self.table.layout.columns[column].data_type.clone(),
-        }
+        pseudo_column_type(column)
+            .unwrap_or_else(|| self.table.layout.columns[column].data_type.clone())
+    }
+
+    /// Returns whether the rows are versions, of which several have one key.
+    pub fn has_versions(&self) -> bool {
+        self.system_time.as_ref().is_some_and(SystemTime::has_versions)
     }
 }
 

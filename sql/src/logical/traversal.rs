@@ -8,7 +8,7 @@ use types::function::sets;
 
 use super::{
     ApplyKind, BoundPlan, Insert, LockRows, Logical, OnConflict, Returning, SetCall, SetFunction,
-    ViewCheck,
+    TableScan, ViewCheck,
 };
 
 impl SetFunction {
@@ -77,7 +77,7 @@ impl Logical {
     /// Calls `visit` on each expression of the node itself, not of its inputs.
     pub fn for_each_own_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
-            Logical::Scan(scan) => scan.as_of.iter().for_each(visit),
+            Logical::Scan(scan) => times(scan).for_each(visit),
             Logical::SystemRows(rows) => rows.arguments.iter().for_each(visit),
             Logical::Values { rows, .. } => rows.iter().flatten().for_each(visit),
             Logical::Filter { predicate, .. } => visit(predicate),
@@ -169,7 +169,7 @@ impl Logical {
             SetCall::Routine { .. } => false,
         };
         match self {
-            Logical::Scan(scan) => scan.as_of.is_some() || scan.lock.is_some(),
+            Logical::Scan(scan) => scan.system_time.is_some() || scan.lock.is_some(),
             Logical::SystemRows(rows) => !rows.arguments.is_empty(),
             Logical::ProjectSet(sets) => !sets.functions.iter().all(is_safe),
             Logical::Apply(apply) => {
@@ -252,4 +252,9 @@ impl ViewCheck {
         self.predicate.calls_volatile_routines()
             || self.row.iter().any(|row| row.plan.calls_volatile_routines())
     }
+}
+
+/// Returns the times of FOR SYSTEM_TIME.
+fn times(scan: &TableScan) -> impl Iterator<Item = &Expr> {
+    scan.system_time.iter().flat_map(|system_time| &system_time.times)
 }

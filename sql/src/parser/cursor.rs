@@ -363,7 +363,7 @@ impl TokenCursor<'_> {
         let found = word(Some(index)).unwrap_or_default();
         let previous = word(self.token_before(index)).unwrap_or_default();
         let construct = match (previous.as_str(), found.as_str()) {
-            ("for", "system_time") => "FOR SYSTEM_TIME other than AS OF",
+            ("for", "system_time") => "this form of FOR SYSTEM_TIME",
             _ => return None,
         };
         Some(ParseError::unsupported(construct, position))

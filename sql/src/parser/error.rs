@@ -29,7 +29,6 @@ const HINTS: &[(&str, &str)] = &[
     ("CREATE TABLE … OF", "Use CREATE TABLE … (LIKE table)."),
     ("CREATE TRIGGER", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
     ("FETCH … PERCENT", "Compare percent_rank() in an outer query."),
-    ("FOR SYSTEM_TIME other than AS OF", "Use FOR SYSTEM_TIME AS OF."),
     ("GRANT", "Omit the statement. Every client that may connect may do everything."),
     ("GROUP BY ALL", "List the expressions."),
     ("INCREMENT", "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE."),

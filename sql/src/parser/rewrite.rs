@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use types::key_words;
 
 use super::name;
-use super::rewrite_from::rows_from;
+use super::rewrite_from::{rows_from, system_time};
 use super::tokens::{ends_operand, is_blank, is_word, next, parenthesis_of, previous};
 
 /// The marker of GROUP BY DISTINCT.
@@ -58,6 +58,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             column_definitions(tokens, index);
         } else if ["preceding", "following"].iter().any(|word| is_word(&tokens[index], word)) {
             index = frame_offset(tokens, index);
+        } else if is_word(&tokens[index], "system_time") {
+            if previous(tokens, index).is_some_and(|at| is_word(&tokens[at], "for")) {
+                system_time(tokens, index);
+            }
         } else if is_word(&tokens[index], "for") {
             index = locking(tokens, index);
         } else if is_word(&tokens[index], "fetch") {

@@ -12,6 +12,59 @@ pub(super) const ROWS_FROM: &str = "\0rows from";
 /// `defined(f(…), a => NULL::int)`.
 pub(super) const DEFINED: &str = "\0defined";
 
+/// The markers of the forms of FOR SYSTEM_TIME other than AS OF, which become `AS OF marker OR
+/// begin OR end`. OR has the lowest precedence, and cannot be part of a time.
+pub(super) const FROM_TO: &str = "\0from to";
+pub(super) const BETWEEN: &str = "\0between";
+pub(super) const ALL_VERSIONS: &str = "\0all";
+
+/// Rewrites `FOR SYSTEM_TIME FROM … TO …`, `BETWEEN … AND …` and `ALL` at the word SYSTEM_TIME.
+pub(super) fn system_time(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let Some(form) = next(tokens, index) else { return };
+    let is = |word: &str| is_word(&tokens[form], word);
+    let (marker, separator) = match () {
+        () if is("from") => (FROM_TO, Some("to")),
+        () if is("between") => (BETWEEN, Some("and")),
+        () if is("all") => (ALL_VERSIONS, None),
+        () => return,
+    };
+    if let Some(word) = separator {
+        let Some(separator) = separator_behind(tokens, form, word) else { return };
+        tokens[separator].token = Token::make_word("OR", None);
+    }
+    let span = tokens[form].span;
+    let mut words: Vec<Token> = [("AS", None), ("OF", None), (marker, Some('"'))]
+        .into_iter()
+        .map(|(word, quote)| Token::make_word(word, quote))
+        .collect();
+    words.extend(separator.map(|_| Token::make_word("OR", None)));
+    let words = words.into_iter().map(|token| TokenWithSpan { token, span });
+    tokens.splice(form..=form, words);
+}
+
+/// Returns the position of a word outside parentheses, and not in a type `interval … to …`.
+fn separator_behind(tokens: &[TokenWithSpan], index: usize, word: &str) -> Option<usize> {
+    const FIELDS: [&str; 5] = ["month", "day", "hour", "minute", "second"];
+    let mut depth = 0_usize;
+    for at in index + 1..tokens.len() {
+        match tokens[at].token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.checked_sub(1)?,
+            Token::SemiColon => return None,
+            _ if depth == 0 && is_word(&tokens[at], word) => {
+                let behind = next(tokens, at);
+                let is_field =
+                    behind.is_some_and(|at| FIELDS.iter().any(|f| is_word(&tokens[at], f)));
+                if !is_field {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Aliases of JOIN … USING, by the position of the first column in USING.
 pub(super) type JoinAliases = Vec<(usize, TokenWithSpan)>;
 

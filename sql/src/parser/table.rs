@@ -11,11 +11,11 @@ use super::expr::PlacedExpr;
 use super::limits;
 use super::name;
 use super::rewrite::{NO_ALIAS, SAMPLE, is_own};
-use super::rewrite_from::{DEFINED, ROWS_FROM};
+use super::rewrite_from::{ALL_VERSIONS, BETWEEN, DEFINED, FROM_TO, ROWS_FROM};
 use super::type_name::lower_type;
 use crate::ast::{
-    Expr, FromCall, FunctionCall, Ident, JoinQualifier, JoinType, TableAlias, TableFunction,
-    TableName, TableRef, TableSample, TypeName,
+    Expr, FromCall, FunctionCall, Ident, JoinQualifier, JoinType, SystemTime, SystemTimeForm,
+    TableAlias, TableFunction, TableName, TableRef, TableSample, TypeName,
 };
 
 impl TokenCursor<'_> {
@@ -186,15 +186,10 @@ impl TokenCursor<'_> {
         }
         self.object_name(&name)?;
         let TableName { schema, name: table } = self.without_database(parts)?;
-        let as_of = match version {
+        let system_time = match version {
             None => None,
-            Some(parsed::TableVersion::ForSystemTimeAsOf(expr)) => {
-                Some(Box::new(self.lower(expr)?))
-            }
-            Some(_) => {
-                return Err(ParseError::unsupported("this form of time travel", position)
-                    .with_hint("Write FOR SYSTEM_TIME AS OF after the table name."));
-            }
+            Some(parsed::TableVersion::ForSystemTimeAsOf(expr)) => Some(self.system_time(expr)?),
+            Some(_) => return Err(self.syntax_error_near(position)),
         };
         if schema.is_none() {
             self.table_names.push(table.value.clone());
@@ -202,7 +197,34 @@ impl TokenCursor<'_> {
         let name = TableName { schema, name: table };
         let alias = self.alias(alias)?;
         let sample = sample.map(|kind| self.table_sample(kind, position)).transpose()?;
-        Ok(TableRef::Table { name, alias, as_of, sample, locking: Vec::new() })
+        Ok(TableRef::Table { name, alias, system_time, sample, locking: Vec::new() })
+    }
+
+    /// Lowers `FOR SYSTEM_TIME`, whose other forms [`rewrite_from`](super::rewrite_from) has
+    /// rewritten to AS OF.
+    fn system_time(&mut self, expr: parsed::Expr) -> Result<SystemTime<Expr>> {
+        let is_marker = |expr: &parsed::Expr, marker: &str| match expr {
+            parsed::Expr::Identifier(name) => name.value == marker,
+            _ => false,
+        };
+        if is_marker(&expr, ALL_VERSIONS) {
+            return Ok(SystemTime { form: SystemTimeForm::All, times: Vec::new() });
+        }
+        let (rest, end) = match expr {
+            parsed::Expr::BinaryOp { left, op: parsed::BinaryOperator::Or, right } => (left, right),
+            time => return Ok(SystemTime::as_of(self.lower(time)?)),
+        };
+        let parsed::Expr::BinaryOp { left: marker, op: parsed::BinaryOperator::Or, right: begin } =
+            *rest
+        else {
+            return Err(self.unexpected());
+        };
+        let form = match *marker {
+            marker if is_marker(&marker, FROM_TO) => SystemTimeForm::FromTo,
+            marker if is_marker(&marker, BETWEEN) => SystemTimeForm::Between,
+            _ => return Err(self.unexpected()),
+        };
+        Ok(SystemTime { form, times: vec![self.lower(*begin)?, self.lower(*end)?] })
     }
 
     /// Lowers `TABLESAMPLE` in the form that [`rewrite`](super::rewrite) produces.

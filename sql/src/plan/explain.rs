@@ -10,10 +10,11 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 use types::function::sets;
 
+use crate::ast::{SystemTime, SystemTimeForm};
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, JoinKind, LockedTable, MergeAction, OnConflict, SetCall, SetFunction,
-    SetKind, SortKey, TIMESTAMP_COLUMN,
+    ApplyKind, Assignment, JoinKind, LockedTable, MergeAction, OPERATION_COLUMN, OnConflict,
+    SetCall, SetFunction, SetKind, SortKey, TIMESTAMP_COLUMN,
 };
 use crate::plan::MergePlan;
 use crate::plan::expression::text;
@@ -619,6 +620,7 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
     read.iter()
         .map(|&column| match column {
             TIMESTAMP_COLUMN => "_timestamp".to_owned(),
+            OPERATION_COLUMN => "_operation".to_owned(),
             column => layout_names.get(column).cloned().unwrap_or_default(),
         })
         .collect()
@@ -654,8 +656,15 @@ fn scan_step(scan: &ScanNode, regions: RegionCounts<'_>) -> NodeDescription {
         line.push_str(&format!(" {}", scan.alias));
     }
     line.push_str(&path_text(&scan.table, &scan.path, scan.lookup.is_some()));
-    if let Some(as_of) = &scan.as_of {
-        line.push_str(&format!(", as of {}", text(as_of, &[])));
+    match &scan.system_time {
+        None => {}
+        Some(SystemTime { form: SystemTimeForm::AsOf, times }) => {
+            line.push_str(&format!(", as of {}", texts(times, &[])));
+        }
+        Some(versions) => {
+            let range = versions.text(|time| text(time, &[]));
+            line.push_str(&format!(", versions {}", range));
+        }
     }
     if let Some(filter) = &scan.filter {
         line.push_str(&format!(", filter: {}", text(filter, &names)));

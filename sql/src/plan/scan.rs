@@ -16,8 +16,9 @@ use types::DataType;
 use types::expr::Expr;
 use types::rowcode::{KeyColumn, RowLayout};
 
+use crate::ast::SystemTime;
 use crate::catalog::table::{Index, Table};
-use crate::logical::{RowLock, TIMESTAMP_COLUMN};
+use crate::logical::{RowLock, pseudo_column_type};
 use crate::plan::RowGoal;
 
 /// Scan of a table or an index.
@@ -30,7 +31,7 @@ pub struct ScanNode {
     /// Access path.
     pub path: AccessPath,
     /// Decoded columns, by position in the layout of the path; the table's `_timestamp` is
-    /// [`TIMESTAMP_COLUMN`].
+    /// [`TIMESTAMP_COLUMN`](crate::logical::TIMESTAMP_COLUMN).
     pub read: Vec<usize>,
     /// Filter over `read`.
     pub filter: Option<Expr>,
@@ -41,8 +42,8 @@ pub struct ScanNode {
     pub output: Vec<usize>,
     /// Types of the output columns.
     pub types: Vec<DataType>,
-    /// `FOR SYSTEM_TIME AS OF`.
-    pub as_of: Option<Expr>,
+    /// `FOR SYSTEM_TIME`.
+    pub system_time: Option<SystemTime<Expr>>,
     /// The same scan without its index, for a time before the history of the index.
     pub before_index_history: Option<Arc<ScanNode>>,
     /// Row locks.
@@ -253,7 +254,7 @@ impl ScanNode {
             None => (&self.path.layout, &self.read),
         };
         let stored: Vec<usize> =
-            read.iter().copied().filter(|&column| column != TIMESTAMP_COLUMN).collect();
+            read.iter().copied().filter(|&column| pseudo_column_type(column).is_none()).collect();
         let sections = wanted_sections(layout, &stored)?;
         Ok(self.sections.get_or_init(|| sections).clone())
     }

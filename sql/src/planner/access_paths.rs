@@ -19,7 +19,9 @@ use types::expr::{CompareOp, Expr};
 use types::rowcode::{ColumnPlace, KeyColumn, RowLayout};
 
 use crate::catalog::table::{Index, IndexState};
-use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
+use crate::logical::{
+    Logical, OPERATION_COLUMN, SortKey, TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
+};
 use crate::plan::scan::{KeyCondition, PathShape};
 use crate::planner::conjunct::{
     Columns, add_columns, column, columns_of, parameter_count, renumber,
@@ -182,7 +184,7 @@ fn is_usable(index: &Index, question: &ScanRequirements<'_>) -> bool {
     let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
     hinted
         && index.state == IndexState::Active
-        && (scan.as_of.is_none() || question.may_time_travel_by_index)
+        && (scan.system_time.is_none() || question.may_time_travel_by_index)
         && holds_all(index, question)
 }
 
@@ -223,11 +225,14 @@ impl PathCandidate {
     /// Returns the cost of the scan.
     pub(super) fn cost(&self, question: &ScanRequirements<'_>, estimator: Estimator<'_>) -> f64 {
         let scan = question.scan;
-        // Conditions over all columns of a table refer to `_timestamp` as `TIMESTAMP_COLUMN`.
+        // Conditions over all columns of a table refer to pseudo-columns by these numbers.
         let width = scan.table.columns.len();
-        let columns = (0..width).chain([TIMESTAMP_COLUMN]).collect();
+        let columns = (0..width).chain([TIMESTAMP_COLUMN, OPERATION_COLUMN]).collect();
         let table = Logical::Scan(TableScan { columns, ..scan.clone() });
-        let place = |column: usize| column.min(width);
+        let place = |column: usize| match column {
+            OPERATION_COLUMN => width + 1,
+            column => column.min(width),
+        };
         let part_of = |conjuncts: &mut dyn Iterator<Item = usize>| {
             let conjuncts = conjuncts.map(|c| question.conjuncts[c].clone());
             let conjuncts: Vec<Expr> = conjuncts.map(|one| renumber(one, &place)).collect();
@@ -575,7 +580,9 @@ pub(super) fn needed<'e>(
     let mut columns: Columns = scan.columns.iter().copied().collect();
     conjuncts.into_iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
     debug_assert!(
-        columns.iter().all(|&c| c == TIMESTAMP_COLUMN || c < scan.table.layout.columns.len())
+        columns
+            .iter()
+            .all(|&c| { pseudo_column_type(c).is_some() || c < scan.table.layout.columns.len() })
     );
     columns
 }

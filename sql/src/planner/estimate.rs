@@ -12,8 +12,8 @@ use types::{DataType, Datum};
 use crate::catalog::statistics::{ColumnStatistics, key_form};
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
-    ApplyKind, Join, JoinDecision, JoinKind, LockRows, Logical, SetKind, TIMESTAMP_COLUMN,
-    TableScan,
+    ApplyKind, Join, JoinDecision, JoinKind, LockRows, Logical, OPERATION_COLUMN, SetKind,
+    TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
 };
 use crate::plan::scan::ARRAY_VALUES;
 use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
@@ -221,6 +221,9 @@ impl Estimator<'_> {
     fn table_distinct(&self, scan: &TableScan, column: usize) -> f64 {
         let rows = self.table_rows(&scan.table);
         let column = scan.columns[column];
+        if column == OPERATION_COLUMN {
+            return 2.0;
+        }
         if column == TIMESTAMP_COLUMN || is_unique(&scan.table, &[column]) {
             return rows;
         }
@@ -362,7 +365,7 @@ impl Estimator<'_> {
         }
         if let Logical::Scan(scan) = below {
             let columns: Vec<usize> = fixed.iter().map(|&column| scan.columns[column]).collect();
-            if is_unique(&scan.table, &columns) {
+            if !scan.has_versions() && is_unique(&scan.table, &columns) {
                 return product.min(1.0 / self.table_rows(&scan.table));
             }
         }
@@ -429,7 +432,7 @@ fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
     match plan {
         Logical::Scan(scan) => {
             let column = scan.columns[column];
-            (column != TIMESTAMP_COLUMN).then_some((scan, column))
+            pseudo_column_type(column).is_none().then_some((scan, column))
         }
         Logical::Filter { input, .. } | Logical::Sort { input, .. } => base_column(input, column),
         Logical::Project { input, expressions } => {

@@ -125,7 +125,8 @@ impl IndexCombination<'_> {
     fn combined(&self, plan: &Logical, first: Option<&FirstRows>) -> Option<Logical> {
         let table = filtered_table(plan)?;
         let scan = table.scan;
-        let is_plain = scan.lock.is_none() && scan.as_of.is_none() && scan.index_hint.is_none();
+        let is_plain =
+            scan.lock.is_none() && scan.system_time.is_none() && scan.index_hint.is_none();
         let key_types = scan.table.key_columns().map(|key| scan.column_type(key));
         // Padded values may be equal with different bytes.
         let has_key = key_types.into_iter().all(|key| key != DataType::Char && key.has_equality());

@@ -327,7 +327,9 @@ fn finds_one(join: &Join) -> bool {
                 keys = keys.into_iter().filter_map(|key| as_column(&expressions[key])).collect();
                 input
             }
-            Logical::Scan(scan) => return is_unique(&scan.table, &columns(scan, &keys)),
+            Logical::Scan(scan) => {
+                return !scan.has_versions() && is_unique(&scan.table, &columns(scan, &keys));
+            }
             _ => return false,
         }
     }

@@ -4,7 +4,7 @@
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::logical::{ApplyKind, LockRows, Logical, TIMESTAMP_COLUMN};
+use crate::logical::{ApplyKind, LockRows, Logical, pseudo_column_type};
 use crate::planner::conjunct::parameter_count;
 
 /// Returns the number of a plan's columns.
@@ -71,7 +71,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
         Expr::Cast { operand, .. } => is_never_null(operand, input),
         Expr::Column { index, .. } => match input {
             Logical::Scan(scan) => match scan.columns[*index] {
-                TIMESTAMP_COLUMN => true,
+                column if pseudo_column_type(column).is_some() => true,
                 column => scan.table.is_never_null(column),
             },
             Logical::Project { input, expressions } => is_never_null(&expressions[*index], input),

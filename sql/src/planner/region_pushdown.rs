@@ -38,7 +38,7 @@ impl RegionScan {
         let FilteredTable { scan, conjuncts } = filtered_table(input)?;
         let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
         let volatile = parts.iter().copied().any(is_volatile);
-        if volatile || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
+        if volatile || timestamp || scan.lock.is_some() || scan.system_time.is_some() {
             return None;
         }
         // Only the columns that the expressions use are read.

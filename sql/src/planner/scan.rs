@@ -33,13 +33,17 @@ pub(super) fn provides_order(
 
 /// Returns the chosen path, and if that is an index for time travel, the path for times before the
 /// history of the index. Such an index does not provide an order, which the other path may lack.
+/// Row versions are read from the table, in no order: several have one key.
 fn choose_paths(question: &ScanRequirements<'_>) -> (PathCandidate, Option<PathCandidate>) {
     let candidate = choose(question);
     let ScanRequirements { scan, conjuncts, .. } = *question;
-    if scan.as_of.is_none() || scan.lock.is_some() {
+    if scan.system_time.is_none() || scan.lock.is_some() {
         return (candidate, None);
     }
     let all = ScanRequirements::of_all(scan, conjuncts);
+    if scan.has_versions() {
+        return (PathCandidate { order: None, ..choose(&all) }, None);
+    }
     let by_index = choose(&ScanRequirements { may_time_travel_by_index: true, ..all });
     let is_plain = |candidate: &PathCandidate| {
         !candidate.rest.iter().any(|&position| conjuncts[position].is_session_only())
@@ -115,7 +119,7 @@ pub(super) fn build_lookup(
     let candidate = choose(&question);
     let used: Vec<usize> =
         (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
-    if used.is_empty() || scan.lock.is_some() {
+    if used.is_empty() || scan.lock.is_some() || scan.has_versions() {
         return None;
     }
     let rest: Vec<usize> =
@@ -147,7 +151,7 @@ fn scan_node(
         lookup: reading.lookup,
         output: reading.output,
         types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
-        as_of: scan.as_of.clone(),
+        system_time: scan.system_time.clone(),
         before_index_history: None,
         lock: None,
         goal: None,
@@ -297,7 +301,7 @@ pub(super) fn point_key(scan: &ScanNode) -> Option<Vec<Expr>> {
         && scan.path.shape == PathShape::Points(1)
         && scan.filter.is_none()
         && scan.lock.is_none()
-        && scan.as_of.is_none();
+        && scan.system_time.is_none();
     if !plain {
         return None;
     }

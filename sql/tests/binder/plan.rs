@@ -267,8 +267,8 @@ fn scan_text(scan: &TableScan) -> String {
     };
     let names: Vec<String> = scan.columns.iter().map(name).collect();
     let mut line = format!("scan {} ({})", scan.alias, names.join(", "));
-    if let Some(as_of) = &scan.as_of {
-        let _ = write!(line, " as of {}", text(as_of));
+    if let Some(system_time) = &scan.system_time {
+        let _ = write!(line, " for {}", system_time.text(text));
     }
     if let Some(hint) = &scan.index_hint {
         let _ = write!(line, " indexes {hint:?}");

@@ -18,11 +18,11 @@ use crate::file::{
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::read_statistics::note_read;
 use crate::run::{FileSelection, LiveFile, Run};
-use crate::scan::ReadSpec;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
 use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::Retention;
 use crate::scan::rows::{FamilyRules, RowOutput, RowReader};
+use crate::scan::{ReadSpec, TimeRange};
 use crate::source::{RowSpan, ScanSource, admits};
 use crate::staged::StagedFamily;
 
@@ -210,8 +210,8 @@ impl ReadView {
     }
 
     /// Checks that the history includes the state that a read asks for.
-    fn check_history(&self, spec: &ReadSpec) -> Result<()> {
-        let (range, begin) = (spec.time_range, self.history_begin);
+    pub(crate) fn check_history(&self, range: TimeRange) -> Result<()> {
+        let begin = self.history_begin;
         match range.as_of && range.max <= begin {
             true => Err(Error::BeforeHistory { begin_micros: begin.0 }),
             false => Ok(()),
@@ -234,7 +234,7 @@ impl ReadView {
         staged: Option<&StagedFamily>,
         output: &mut RowOutput<'_>,
     ) -> Result<()> {
-        self.check_history(&rules.spec)?;
+        self.check_history(rules.spec.time_range)?;
         let mut sources: SmallVec<[ScanSource<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         let own = staged.map(|staged| &**staged.memstore());
@@ -305,7 +305,7 @@ impl ReadView {
         staged: Option<StagedFamily>,
     ) -> Result<FamilyScanner> {
         self.check_whole()?;
-        self.check_history(&rules.spec)?;
+        self.check_history(rules.spec.time_range)?;
         let retention = self.retention(&rules.spec, staged.as_ref());
         let mut sources: SmallVec<[ScanSource<Arc<Memstore>>; 1]> = SmallVec::new();
         let own = staged.as_ref().map(StagedFamily::memstore);

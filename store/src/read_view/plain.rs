@@ -67,7 +67,7 @@ impl<'v> PlainGet<'v> {
         if !is_plain {
             return Ok(None);
         }
-        view.check_history(spec)?;
+        view.check_history(spec.time_range)?;
         let row = &get.row[..];
         let has = |memstore: &Memstore| {
             !memstore.is_empty() && MemstoreCursor::over_row(memstore, row).key().is_some()

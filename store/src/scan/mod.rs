@@ -12,6 +12,9 @@
 //!    read.
 //! 4. [`rows`]: applies the limits on versions, cells and partial rows, and fills the batch.
 //!
+//! A scan with [`RowVersions`] reads raw cells by steps 1 and 4, and [`row_versions`] applies
+//! step 2 for each version of a row.
+//!
 //! If steps 2 and 3 need to know only one cell at a time, [`plain_rows`] does all of it.
 
 pub mod filter;
@@ -21,12 +24,14 @@ pub mod merge;
 pub(crate) mod plain_rows;
 pub mod request;
 pub mod retention;
+pub(crate) mod row_versions;
 pub mod rows;
 
 use crate::cell::{KeyParts, Sequence, Timestamp};
 
 pub use filter::Filter;
-pub use request::{CellPosition, CellWindow, FamilyRead, Get, Scan, ScanPosition};
+pub use request::{CellPosition, CellWindow, FamilyRead, Get, RowVersions, Scan, ScanPosition};
+pub use row_versions::VERSION_FAMILY;
 
 /// Versions from `min` (inclusive) to `max` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -85,6 +85,21 @@ impl Get {
     }
 }
 
+/// Versions of rows that a scan returns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowVersions {
+    /// The newest one.
+    #[default]
+    Newest,
+    /// All states that the row had in the time range: the one of its begin, and one for each later
+    /// change. Each is a row of the result, ascending by time, whose first cell is of
+    /// [`VERSION_FAMILY`](crate::VERSION_FAMILY). An error where retention has dropped versions
+    /// of the range: [`Error::BeforeHistory`](crate::Error::BeforeHistory).
+    Complete,
+    /// As `Complete`, from the begin of the history of each region on.
+    Retained,
+}
+
 /// Request for a range of rows.
 #[derive(Debug, Clone)]
 pub struct Scan {
@@ -109,6 +124,9 @@ pub struct Scan {
     /// True to return markers and all cells not yet dropped, without retention. Columns cannot be
     /// named then.
     pub raw: bool,
+    /// Versions of rows. Those other than the newest are returned whole: without filter, without
+    /// limits of cells, and with all versions of a row in one batch.
+    pub row_versions: RowVersions,
     /// Window of cells of each row and family.
     pub cells: CellWindow,
     /// Maximal number of rows.
@@ -139,6 +157,7 @@ impl Scan {
             time_range: TimeRange::ALL,
             max_versions: 1,
             raw: false,
+            row_versions: RowVersions::Newest,
             cells: CellWindow::ALL,
             limit: None,
             batch: None,

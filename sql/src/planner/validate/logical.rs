@@ -8,7 +8,7 @@ use types::expr::Expr;
 
 use crate::logical::{
     Apply, ApplyKind, CteScan, GroupingSets, Join, JoinKind, LockRows, LockedTables, Logical,
-    ProjectSet, RecursiveUnion, TIMESTAMP_COLUMN, TableScan, Window, WindowKind, With,
+    ProjectSet, RecursiveUnion, TableScan, Window, WindowKind, With, pseudo_column_type,
 };
 use crate::planner::plan_properties::bindings;
 use crate::planner::validate::expression::{Row, boolean};
@@ -171,11 +171,11 @@ impl PlanCheck {
 
     fn scan(&self, scan: &TableScan) -> Validation<Vec<DataType>> {
         let width = scan.table.layout.columns.len();
-        let exists = |&&column: &&usize| column == TIMESTAMP_COLUMN || column < width;
+        let exists = |&&column: &&usize| pseudo_column_type(column).is_some() || column < width;
         let missing = scan.columns.iter().find(|column| !exists(column));
         require(missing.is_none(), || format!("table {} has no {missing:?}", scan.table.name))?;
-        let as_of = scan.as_of.iter();
-        as_of.clone().try_for_each(|at| self.over(&[], |row| row.check(at)))?;
+        let mut times = scan.system_time.iter().flat_map(|system_time| &system_time.times);
+        times.try_for_each(|at| self.over(&[], |row| row.check(at)))?;
         Ok(scan.columns.iter().map(|&column| scan.column_type(column)).collect())
     }
 
@@ -289,12 +289,9 @@ impl PlanCheck {
                 same("a key column", from_ref(&types[column]), from_ref(required))?;
             }
             for &(parameter, column) in &table.newest {
-                let data_type = match column {
-                    TIMESTAMP_COLUMN => Some(DataType::Timestamptz),
-                    column => {
-                        table.table.layout.columns.get(column).map(|one| one.data_type.clone())
-                    }
-                };
+                let of_table = || table.table.layout.columns.get(column);
+                let data_type = pseudo_column_type(column)
+                    .or_else(|| of_table().map(|one| one.data_type.clone()));
                 let data_type = data_type.ok_or_else(|| format!("newest column {column}"))?;
                 parameters.push((parameter, data_type));
             }

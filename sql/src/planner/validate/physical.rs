@@ -4,7 +4,7 @@ use types::DataType;
 use types::expr::Expr;
 use types::rowcode::RowLayout;
 
-use crate::logical::{JoinKind, SortKey, TIMESTAMP_COLUMN, sort_keys};
+use crate::logical::{JoinKind, SortKey, pseudo_column_type, sort_keys};
 use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::{
     ApplyNode, DistinctNode, GroupingSetsNode, KeyJoinNode, KeyRange, LockRowsNode, LookupJoinNode,
@@ -88,9 +88,9 @@ fn require_order(input: &Node, order: &Order, node: &str) -> Validation<()> {
 
 /// Returns the types of decoded columns.
 fn read_types(layout: &RowLayout, read: &[usize]) -> Validation<Vec<DataType>> {
-    let data_type = |&column: &usize| match column {
-        TIMESTAMP_COLUMN => Ok(DataType::Timestamptz),
-        column => {
+    let data_type = |&column: &usize| match pseudo_column_type(column) {
+        Some(data_type) => Ok(data_type),
+        None => {
             let found = layout.columns.get(column).map(|one| one.data_type.clone());
             found.ok_or_else(|| format!("column {column} of {}", layout.columns.len()))
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use types::expr::Expr;
 
-use crate::logical::{SortKey, TIMESTAMP_COLUMN, sort_keys};
+use crate::logical::{SortKey, pseudo_column_type, sort_keys};
 use crate::plan::Node;
 use crate::plan::scan::{KeyCondition, PathShape, ScanNode};
 use crate::planner::conjunct::{substitute, within};
@@ -157,5 +157,5 @@ fn path_column(scan: &ScanNode, expression: &Expr) -> Option<usize> {
         return None;
     }
     let column = scan.read[scan.output[*index]];
-    (column != TIMESTAMP_COLUMN).then_some(column)
+    pseudo_column_type(column).is_none().then_some(column)
 }

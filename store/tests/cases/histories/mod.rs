@@ -7,6 +7,7 @@ mod as_of;
 #[path = "../../model/mod.rs"]
 mod model;
 mod reads;
+mod row_versions;
 mod writes;
 
 use std::sync::Arc;
@@ -406,6 +407,9 @@ impl World {
     /// Compares a time travel read with the model, family by family, by scan and get: it is
     /// correct, or returns an error because versions were dropped.
     fn compare_as_of(&self, transaction: &Transaction, standpoint: Standpoint, at: Timestamp) {
+        if self.families.iter().all(allows_version_markers) {
+            row_versions::compare(transaction, at);
+        }
         let cells = self.cells();
         for family in 0..FAMILIES {
             let rules = &self.families[usize::from(family)];
