@@ -202,7 +202,8 @@ fn only_reads(plan: &Node) -> bool {
             let mut parts = aggregate.aggregates.iter().flat_map(Aggregate::expressions);
             aggregate.group_by.is_empty() && !parts.any(Expr::is_session_only)
         }
-        Node::LookupJoin(_) | Node::Limit(_) => true,
+        Node::LookupJoin(join) => join.before_index_history.is_none(),
+        Node::Limit(_) => true,
         _ => false,
     };
     own && plan.inputs().into_iter().all(only_reads)

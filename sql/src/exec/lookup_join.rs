@@ -35,7 +35,7 @@ use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::scan::first_rows;
 use crate::exec::scan_partition_reader::{PathRows, RowStage};
 use crate::exec::stage::{PipelineStage, StageInput, StageOutput};
-use crate::exec::time_travel;
+use crate::exec::time_travel::{self, ScanVersions};
 use crate::exec::{Context, Operator, build};
 use crate::logical::JoinKind;
 use crate::plan::scan::ScanNode;
@@ -95,12 +95,30 @@ struct LookupRow {
 }
 
 impl LookupJoin {
-    /// Opens the operator and its left input.
-    pub(super) fn open(node: &Arc<LookupJoinNode>, context: &Arc<Context>) -> Result<LookupJoin> {
+    /// Opens the operator and its left input, or the
+    /// [alternative](LookupJoinNode::before_index_history) for a time before the history of its
+    /// index.
+    pub(super) fn open(
+        node: &Arc<LookupJoinNode>,
+        context: &Arc<Context>,
+    ) -> Result<Box<dyn Operator>> {
         let Node::Scan(scan) = &node.right else {
             bail!(INTERNAL_ERROR: "a look-up reads no table");
         };
         let versions = time_travel::versions(scan, context)?;
+        match &node.before_index_history {
+            Some(before) if !time_travel::is_in_index(scan, &versions, context)? => {
+                build(before, context)
+            }
+            _ => Ok(Box::new(LookupJoin::of(node, (scan, versions), context)?)),
+        }
+    }
+
+    fn of(
+        node: &Arc<LookupJoinNode>,
+        (scan, versions): (&Arc<ScanNode>, ScanVersions),
+        context: &Arc<Context>,
+    ) -> Result<LookupJoin> {
         let stage = Arc::new(RowStage::open(scan, versions.range, context)?);
         let options = RowOptions {
             families: stage.families(),

@@ -430,7 +430,7 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
         Node::LockRows(node) => Box::new(lock_rows::LockRowsOperator::open(node, context)?),
         Node::MergeJoin(node) => Box::new(merge_join::MergeJoin::open(node, context)?),
-        Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
+        Node::LookupJoin(node) => lookup_join::LookupJoin::open(node, context)?,
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),
         Node::Apply(node) if matches!(node.kind, ApplyKind::Rows { .. }) => {
             Box::new(lateral::LateralJoin::open(node, context)?)

@@ -68,12 +68,22 @@ pub(super) fn covered(
     context: &Context,
 ) -> Result<(Arc<ScanNode>, ScanVersions)> {
     let versions = versions(node, context)?;
-    let (Some(before), Some(index)) = (&node.before_index_history, &node.path.index) else {
-        return Ok((Arc::clone(node), versions));
+    let node = match &node.before_index_history {
+        Some(before) if !is_in_index(node, &versions, context)? => before,
+        _ => node,
     };
-    let begin = context.system.index_history_begin(&node.table, index)?;
-    let node = if versions.range.max <= begin { before } else { node };
     Ok((Arc::clone(node), versions))
+}
+
+/// Returns whether the history of the index of a scan includes the versions that it reads.
+pub(super) fn is_in_index(
+    node: &ScanNode,
+    versions: &ScanVersions,
+    context: &Context,
+) -> Result<bool> {
+    let Some(index) = &node.path.index else { return Ok(true) };
+    let begin = context.system.index_history_begin(&node.table, index)?;
+    Ok(versions.range.max > begin)
 }
 
 /// Returns the versions that a scan reads.

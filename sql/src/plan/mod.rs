@@ -327,6 +327,8 @@ pub struct LookupJoinNode {
     pub right_types: Vec<DataType>,
     /// Row goal of the parent node, in left rows whose pairs are returned.
     pub goal: Option<RowGoal>,
+    /// The same join without look-ups, for a time before the history of their index.
+    pub before_index_history: Option<Node>,
 }
 
 /// Range of the right rows of a join, with bounds from the left row.

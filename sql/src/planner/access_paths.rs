@@ -76,8 +76,8 @@ pub(super) struct ScanRequirements<'a> {
     pub goal: Option<f64>,
     /// Upper limit of the selectivity of a range with a bound that is only known at execution.
     pub open_range: f64,
-    /// An index may be used for time travel: the scan has an alternative for a time before the
-    /// history of the index.
+    /// An index may be used for time travel: the scan or join has an alternative for a time before
+    /// the history of the index.
     pub may_time_travel_by_index: bool,
 }
 
@@ -104,9 +104,14 @@ impl<'a> ScanRequirements<'a> {
         }
     }
 
-    /// Requires all rows of one of many look-ups.
+    /// Requires all rows of one of many look-ups; the join has an alternative for a time before
+    /// the history of the index.
     pub(super) fn of_lookup(scan: &'a TableScan, conjuncts: &'a [Expr]) -> ScanRequirements<'a> {
-        ScanRequirements { open_range: 1.0, ..ScanRequirements::of_all(scan, conjuncts) }
+        ScanRequirements {
+            open_range: 1.0,
+            may_time_travel_by_index: true,
+            ..ScanRequirements::of_all(scan, conjuncts)
+        }
     }
 }
 

@@ -63,8 +63,21 @@ pub(super) fn build(
     let JoinTerms { mut left_keys, mut right_keys, rest } = terms;
     let residual = all(rest);
     if let Some(LookupScan { right, bindings, range }) = found {
-        let goal = wanted.goal.clone();
+        let (goal, order) = (wanted.goal.clone(), wanted.order.clone());
         let ProvidedProperties { node: left, ordered } = step(*join.left, wanted);
+        let before_index_history = travels_by_index(&right).then(|| {
+            let sides = JoinSides {
+                kind,
+                left: left.clone(),
+                right: whole(*join.right),
+                left_keys: left_keys.clone(),
+                right_keys: right_keys.clone(),
+                residual: residual.clone(),
+                left_types: left_types.clone(),
+                right_types: right_types.clone(),
+            };
+            sides.join(if ordered { order } else { Vec::new() })
+        });
         let node = LookupJoinNode {
             kind,
             left,
@@ -77,6 +90,7 @@ pub(super) fn build(
             left_types,
             right_types,
             goal,
+            before_index_history,
         };
         return ProvidedProperties { node: Node::LookupJoin(Arc::new(node)), ordered };
     }
@@ -95,25 +109,59 @@ pub(super) fn build(
             (left, ordered, whole(*join.right), if ordered { order } else { Vec::new() })
         }
     };
-    if left_keys.is_empty() {
-        let keeps_order = !order.is_empty();
-        let on = residual;
-        let node = LoopJoinNode { kind, left, right, on, left_types, right_types, keeps_order };
-        return ProvidedProperties { node: Node::LoopJoin(Arc::new(node)), ordered };
-    }
-    let node = Arc::new(KeyJoinNode {
-        kind,
-        left,
-        right,
-        left_keys,
-        right_keys,
-        join_filter: residual,
-        left_types,
-        right_types,
-        order,
-    });
-    let node = if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) };
+    let sides =
+        JoinSides { kind, left, right, left_keys, right_keys, residual, left_types, right_types };
+    let node = match is_merge {
+        true => Node::MergeJoin(Arc::new(sides.by_keys(order))),
+        false => sides.join(order),
+    };
     ProvidedProperties { node, ordered }
+}
+
+/// Returns whether a scan by look-ups needs an alternative for a time before the history of its
+/// index.
+fn travels_by_index(right: &Node) -> bool {
+    matches!(right, Node::Scan(scan) if scan.system_time.is_some() && scan.path.index.is_some())
+}
+
+/// Sides and conditions of a join without look-ups.
+struct JoinSides {
+    kind: JoinKind,
+    left: Node,
+    right: Node,
+    left_keys: Vec<Expr>,
+    right_keys: Vec<Expr>,
+    residual: Option<Expr>,
+    left_types: Vec<DataType>,
+    right_types: Vec<DataType>,
+}
+
+impl JoinSides {
+    /// Returns a hash join, or without keys a nested-loop join, which provides an order that the
+    /// left rows have.
+    fn join(self, order: Vec<SortKey>) -> Node {
+        if !self.left_keys.is_empty() {
+            return Node::HashJoin(Arc::new(self.by_keys(order)));
+        }
+        let JoinSides { kind, left, right, residual: on, left_types, right_types, .. } = self;
+        let keeps_order = !order.is_empty();
+        let node = LoopJoinNode { kind, left, right, on, left_types, right_types, keeps_order };
+        Node::LoopJoin(Arc::new(node))
+    }
+
+    fn by_keys(self, order: Vec<SortKey>) -> KeyJoinNode {
+        KeyJoinNode {
+            kind: self.kind,
+            left: self.left,
+            right: self.right,
+            left_keys: self.left_keys,
+            right_keys: self.right_keys,
+            join_filter: self.residual,
+            left_types: self.left_types,
+            right_types: self.right_types,
+            order,
+        }
+    }
 }
 
 /// Join conditions.

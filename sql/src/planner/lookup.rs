@@ -122,7 +122,7 @@ impl FilteredTable<'_> {
 
     /// Returns the best path that uses some of these keys.
     pub(super) fn key_path(&self, keys: &[LookupKey], estimator: Estimator<'_>) -> Option<KeyPath> {
-        if self.scan.lock.is_some() {
+        if self.scan.lock.is_some() || self.scan.has_versions() {
             return None;
         }
         let mut conjuncts = self.conjuncts.clone();

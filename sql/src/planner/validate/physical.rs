@@ -283,6 +283,9 @@ fn lookup_join(node: &LookupJoinNode) -> Validation<Vec<DataType>> {
         bounds.try_for_each(|bound| row(left.1).check(&bound.value))?;
     }
     node.residual.iter().try_for_each(|filter| row(&both).check_predicate(filter))?;
+    if let Some(before) = &node.before_index_history {
+        same("the join before the history of an index", &check(before)?, &output)?;
+    }
     Ok(output)
 }
 
