@@ -60,7 +60,7 @@ impl ReadFile for MemoryFile {
 pub(crate) const TABLE: TableId = TableId(1);
 
 /// Returns a layout of columns with their families; the family of key columns is ignored.
-pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8) -> RowLayout {
+pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16) -> RowLayout {
     let mut slots = [0; 8];
     let mut place = |column: usize, family: usize| {
         if let Some(position) = key.iter().position(|key| key.column == column) {
@@ -141,7 +141,7 @@ pub(crate) fn index(
     unique: bool,
     keys: &[(Expr, bool)],
     include: &[usize],
-    salt: u8,
+    salt: u16,
 ) -> IndexSpec {
     let of_base = |column: usize| (base.columns[column].data_type.clone(), 0);
     let mut columns: Vec<(DataType, usize)> =

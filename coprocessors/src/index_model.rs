@@ -69,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn base_layout(salt: u8) -> Arc<RowLayout> {
     let columns =
         [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
-    Arc::new(layout(&columns, &[key(0, false)], salt))
+    Arc::new(layout(&columns, &[key(0, false)], salt.into()))
 }
 
 /// Returns the indexes: unique; descending with an included column; functional over two keys;

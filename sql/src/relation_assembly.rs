@@ -280,8 +280,10 @@ fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyD
         true => KeepDeletedCells::True,
         false => KeepDeletedCells::False,
     };
+    let in_memory = base.iter().all(|family| family.in_memory || family.is_dropped());
     let stored = |name: &str, ttl| FamilyDescriptor {
         ttl,
+        in_memory,
         versions,
         keep_deleted_cells,
         block_bytes: INDEX_BLOCK_BYTES,

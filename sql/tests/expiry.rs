@@ -23,6 +23,7 @@ use store::env::fault::{FaultEnv, Unsynced};
 use store::transaction::TransactionOptions;
 use store::{Options, Store};
 
+use crate::random::Random;
 use crate::server::answer;
 
 /// Number of cases in a run of all tests.
@@ -66,31 +67,6 @@ struct Cell {
     written: i64,
     /// Second after which a cell with a TTL has expired.
     until: Option<i64>,
-}
-
-/// Pseudo-random number generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn from(&mut self, range: std::ops::Range<i64>) -> i64 {
-        range.start + self.below((range.end - range.start) as usize) as i64
-    }
-
-    /// Returns true with a probability in percent.
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
 }
 
 /// Model: cells by key and family.

@@ -1,5 +1,7 @@
 //! Time travel: `FOR SYSTEM_TIME AS OF` returns the state of that time, or the first time that is
 //! available.
+//!
+//! `BENNU_SEED=n` repeats a random case, `BENNU_CASES=n` multiplies their number.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -12,6 +14,7 @@ use sql::session::{Session, SessionOptions};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::{Options, Store};
 
+use crate::random::Random;
 use crate::server::answer;
 
 /// Initial time, in seconds of the Unix epoch.
@@ -255,4 +258,91 @@ fn lookup_join_history_error_names_table() {
     database.execute("FLUSH t");
     let said = database.ask(&join);
     assert!(said.starts_with("error 72000: history of table \"t\" begins at "), "{said}");
+}
+
+/// Statements that change the rows, the indexes or the options of table `t`.
+fn random_change(random: &mut Random) -> String {
+    let id = random.from(1..40);
+    let (k, v, w) = (random.below(8), random.below(5), random.below(9));
+    match random.below(20) {
+        0..=6 => format!("UPSERT INTO t VALUES ({id}, {k}, 'v{v}', {w})"),
+        7 => format!("UPDATE t SET k = {k} WHERE w < {v}"),
+        8 => format!("UPDATE t SET v = 'v{v}' WHERE id = {id}"),
+        9 => format!("UPDATE t SET w = {w} WHERE k = {k}"),
+        10 => format!("UPDATE t SET id = id WHERE k = {k}"),
+        11 => format!("DELETE FROM t WHERE id = {id}"),
+        12 => format!("DELETE FROM t WHERE k = {k} AND w > 5"),
+        13 | 14 => "FLUSH t".to_owned(),
+        15 => "COMPACT t".to_owned(),
+        16 => "MAJOR COMPACT t".to_owned(),
+        17 if random.chance(50) => "CREATE INDEX IF NOT EXISTS t_n ON t (w, k)".to_owned(),
+        17 => "DROP INDEX IF EXISTS t_n".to_owned(),
+        18 if random.chance(30) => "REINDEX TABLE t".to_owned(),
+        18 => "ANALYZE t".to_owned(),
+        _ => format!("ALTER TABLE t SET (versions = {})", [1, 2, 4, 9][random.below(4)]),
+    }
+}
+
+/// Compares time travel reads that may use an index with those that scan the table, at random
+/// seconds between random changes. The table may have a shorter history than an index, not the
+/// other way round.
+fn compare_time_travel(seed: u64) {
+    let mut random = Random(seed);
+    let mut database = Database::new();
+    let options = [
+        "versions = 4, keep_deleted_cells = true",
+        "versions = 2",
+        "versions = 1",
+        "versions = 3, ttl = '9 s', keep_deleted_cells = true",
+        "versions = 50, keep_deleted_cells = true",
+        "versions = 50, keep_deleted_cells = 'ttl', ttl = '15 s'",
+    ][random.below(6)];
+    database.execute(&format!(
+        "CREATE TABLE t (id int PRIMARY KEY, k int, v text, w int) WITH ({options})"
+    ));
+    for index in ["t (k)", "t (v) INCLUDE (w)", "t (w) WHERE k > 3", "t ((k + w)) INCLUDE (v)"] {
+        if random.chance(80) {
+            database.execute(&format!("CREATE INDEX ON {index}"));
+        }
+    }
+    for _ in 0..120 {
+        let change = random_change(&mut random);
+        let second = database.execute(&change) - random.from(0..25);
+        if second < 1 {
+            continue;
+        }
+        let (k, v, w) = (random.below(8), random.below(5), random.below(9));
+        let condition = match random.below(7) {
+            0 => format!("k = {k}"),
+            1 => format!("k IN (1, {k})"),
+            2 => format!("v = 'v{v}'"),
+            3 => format!("w = {w} AND k > 3"),
+            4 => format!("k + w = {}", k + v),
+            5 => "k BETWEEN 2 AND 4 AND v = 'v1'".to_owned(),
+            _ => format!("w = {w}"),
+        };
+        let columns = ["id, k, v, w", "id, w", "v, w", "id, _timestamp"][random.below(4)];
+        let mut ask = |hint: &str| {
+            database.ask(&format!(
+                "SELECT {hint} {columns} FROM t FOR SYSTEM_TIME AS OF to_timestamp({}.5) \
+                 WHERE {condition} ORDER BY 1, 2",
+                BEGIN + second
+            ))
+        };
+        let (by_index, by_scan) = (ask(""), ask("/*+ NO_INDEX */"));
+        let is_too_early = |answer: &str| answer.starts_with("error 72000");
+        if !(is_too_early(&by_scan)) {
+            let context = format!("seed {seed}, {options}, {change}, {condition}, {second}");
+            assert_eq!(by_index, by_scan, "{context}");
+        }
+    }
+}
+
+#[test]
+fn time_travel_by_index_matches_scan() {
+    let times = std::env::var("BENNU_CASES").map_or(1, |text| text.parse().unwrap());
+    match std::env::var("BENNU_SEED") {
+        Ok(seed) => compare_time_travel(seed.parse().unwrap()),
+        Err(_) => (0..12 * times).for_each(compare_time_travel),
+    }
 }

@@ -19,6 +19,7 @@ mod long_values;
 mod online_indexes;
 mod parser_limits;
 mod queries;
+mod random;
 mod read_statistics;
 mod replanning;
 mod row_locks;

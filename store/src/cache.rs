@@ -7,6 +7,10 @@
 //! much as their use. So an open file may *keep* such blocks outside the table ([`PinnedBlock`]),
 //! up to half of the cache's bytes for all files together; the table has the rest.
 //!
+//! Blocks of families that are IN_MEMORY are not evicted while all of those take at most a quarter
+//! of the table ([`InMemoryShare`]); beyond that they are blocks like the others. This is the share
+//! of HBase's in-memory blocks.
+//!
 //! While memory is short the table lends up to three quarters of its bytes
 //! ([`BlockCache::set_lent_bytes`]); it fills again afterwards.
 
@@ -139,12 +143,50 @@ pub struct BlockCache {
     reserved_bytes: Mutex<u64>,
     /// Bytes that the table has lent because memory is short.
     lent_bytes: AtomicU64,
+    in_memory: Arc<InMemoryShare>,
+}
+
+/// The share of the table that blocks of IN_MEMORY families may occupy without being evicted.
+#[derive(Debug, Default)]
+struct InMemoryShare {
+    bytes: AtomicU64,
+    limit_bytes: AtomicU64,
+}
+
+/// A cached block of an IN_MEMORY family; dropping it returns its bytes to the share.
+#[derive(Debug)]
+struct InMemoryBlock {
+    weight: u64,
+    share: Arc<InMemoryShare>,
+    /// True while the family is IN_MEMORY.
+    has_priority: Arc<AtomicBool>,
+}
+
+impl InMemoryBlock {
+    fn new(weight: u64, share: &Arc<InMemoryShare>, has_priority: &Arc<AtomicBool>) -> Arc<Self> {
+        share.bytes.fetch_add(weight, Relaxed);
+        let (share, has_priority) = (Arc::clone(share), Arc::clone(has_priority));
+        Arc::new(InMemoryBlock { weight, share, has_priority })
+    }
+
+    fn is_pinned(&self) -> bool {
+        let InMemoryShare { bytes, limit_bytes } = &*self.share;
+        self.has_priority.load(Relaxed) && bytes.load(Relaxed) <= limit_bytes.load(Relaxed)
+    }
+}
+
+impl Drop for InMemoryBlock {
+    fn drop(&mut self) {
+        self.share.bytes.fetch_sub(self.weight, Relaxed);
+    }
 }
 
 /// Number of steps in which the table's bytes are reserved.
 const RESERVATIONS: u64 = 32;
 /// Divisor: the part of its bytes that the table never lends.
 const KEPT_PART: u64 = 4;
+/// Divisor: the part of the table for blocks of IN_MEMORY families.
+const IN_MEMORY_PART: u64 = 4;
 
 /// A block that an open file keeps outside the table; dropping it returns its bytes to the cache.
 pub struct PinnedBlock {
@@ -174,6 +216,7 @@ pub struct FamilyCache {
     hits: Counter,
     misses: Counter,
     takes_data: AtomicBool,
+    in_memory: Arc<AtomicBool>,
 }
 
 /// A counter with striped cache lines for concurrent threads.
@@ -227,6 +270,7 @@ impl FamilyCache {
             hits: Counter::default(),
             misses: Counter::default(),
             takes_data: AtomicBool::new(true),
+            in_memory: Arc::default(),
         }
     }
 
@@ -234,6 +278,21 @@ impl FamilyCache {
     /// always do.
     pub fn set_takes_data(&self, takes_data: bool) {
         self.takes_data.store(takes_data, Relaxed);
+    }
+
+    /// Sets whether the family's blocks have priority in the cache, those that are cached from now
+    /// on, and those that were cached while it was set.
+    pub fn set_in_memory(&self, in_memory: bool) {
+        self.in_memory.store(in_memory, Relaxed);
+    }
+
+    /// Returns a block as an entry of the table.
+    fn weighed(&self, block: Block) -> Weighed {
+        let weight = weight(&block);
+        let is_in_memory = self.in_memory.load(Relaxed);
+        let of = |share| InMemoryBlock::new(weight, share, &self.in_memory);
+        let in_memory = is_in_memory.then(|| of(&self.blocks.in_memory));
+        Weighed { block, weight, in_memory }
     }
 
     /// Returns whether data blocks enter the cache.
@@ -259,7 +318,7 @@ impl FamilyCache {
         self.misses.add_one();
         let block = read()?;
         if enters() {
-            let weighed = Weighed::new(block.clone());
+            let weighed = self.weighed(block.clone());
             give_to_server(weighed.weight.cast_signed());
             self.blocks.blocks.insert(key, weighed);
         }
@@ -283,7 +342,7 @@ impl FamilyCache {
     /// Updates the weight of a cached block that has grown, which may evict others.
     pub fn weigh(&self, key: BlockKey) {
         let Some(block) = self.peek(key) else { return };
-        let weighed = Weighed::new(block);
+        let weighed = self.weighed(block);
         let weight = weighed.weight.cast_signed();
         // It may have been evicted meanwhile. The weight before was released with the old entry.
         if self.blocks.blocks.replace(key, weighed, true).is_ok() {
@@ -310,6 +369,10 @@ struct Eviction;
 impl Lifecycle<BlockKey, Weighed> for Eviction {
     type RequestState = [Option<Weighed>; 2];
 
+    fn is_pinned(&self, _key: &BlockKey, block: &Weighed) -> bool {
+        block.in_memory.as_ref().is_some_and(|block| block.is_pinned())
+    }
+
     fn on_evict(&self, evicted: &mut [Option<Weighed>; 2], _key: BlockKey, block: Weighed) {
         give_to_server(-block.weight.cast_signed());
         if let Some(free) = evicted.iter_mut().find(|evicted| evicted.is_none()) {
@@ -324,13 +387,7 @@ impl Lifecycle<BlockKey, Weighed> for Eviction {
 struct Weighed {
     block: Block,
     weight: u64,
-}
-
-impl Weighed {
-    fn new(block: Block) -> Weighed {
-        let weight = weight(&block);
-        Weighed { block, weight }
-    }
+    in_memory: Option<Arc<InMemoryBlock>>,
 }
 
 #[derive(Clone)]
@@ -374,7 +431,9 @@ impl BlockCache {
             Cache::with_options(options, BlockWeighter, ahash::RandomState::default(), Eviction);
         let (kept_bytes, reserved_bytes) = (AtomicU64::new(0), Mutex::new(0));
         let lent_bytes = AtomicU64::new(0);
-        BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes, lent_bytes }
+        let limit_bytes = AtomicU64::new(capacity_bytes / IN_MEMORY_PART);
+        let in_memory = Arc::new(InMemoryShare { bytes: AtomicU64::new(0), limit_bytes });
+        BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes, lent_bytes, in_memory }
     }
 
     /// Reserves bytes for a block that a file keeps; returns whether there is room.
@@ -395,7 +454,9 @@ impl BlockCache {
     fn set_capacity(&self, reserved: u64) {
         let whole = self.capacity_bytes.saturating_sub(reserved);
         let left = whole.saturating_sub(self.lent_bytes.load(Relaxed));
-        self.blocks.set_capacity(left.max(whole / KEPT_PART));
+        let capacity = left.max(whole / KEPT_PART);
+        self.in_memory.limit_bytes.store(capacity / IN_MEMORY_PART, Relaxed);
+        self.blocks.set_capacity(capacity);
     }
 
     /// Sets the bytes that the table lends: blocks beyond the rest are evicted. Lends at most its
@@ -543,6 +604,36 @@ mod tests {
         let hits = points.usage().hit_count - before.hit_count;
         assert!(hits * 10 >= hot * 9, "{hits} of {hot} blocks are still there");
         assert_eq!(scans.usage().hit_count, 0);
+    }
+
+    #[test]
+    fn blocks_of_in_memory_families_outlive_others() {
+        let cache = Arc::new(BlockCache::new(32 << 20));
+        let (small, others) = (FamilyCache::new(cache.clone()), FamilyCache::new(cache.clone()));
+        let fill = |from: u64| {
+            // Twice the cache, each block read repeatedly.
+            (0..3).for_each(|_| (from..from + 2048).for_each(|offset| read(&others, offset)));
+        };
+        let misses = |count: u64| {
+            let before = small.usage().miss_count;
+            (0..count).for_each(|offset| read(&small, offset));
+            small.usage().miss_count - before
+        };
+        small.set_in_memory(true);
+        assert_eq!(misses(200), 200);
+        fill(10_000);
+        assert_eq!(misses(200), 0);
+        // More than a quarter of the cache: no priority.
+        misses(400);
+        fill(20_000);
+        assert!(misses(400) > 0);
+        assert!(cache.status().byte_count <= 32 << 20);
+        small.set_in_memory(false);
+        fill(30_000);
+        fill(40_000);
+        assert!(misses(200) > 100);
+        (0..50_000).for_each(|offset| small.remove(key(offset)));
+        assert_eq!(cache.in_memory.bytes.load(Relaxed), 0);
     }
 
     #[test]

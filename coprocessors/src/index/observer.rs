@@ -334,7 +334,7 @@ mod tests {
     fn base(salt: u8) -> Arc<RowLayout> {
         let columns =
             [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
-        Arc::new(layout(&columns, &[key(0, false)], salt))
+        Arc::new(layout(&columns, &[key(0, false)], salt.into()))
     }
 
     fn row(id: i32, a: Option<i32>, b: &str, c: i32) -> Vec<Datum> {

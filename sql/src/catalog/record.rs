@@ -191,7 +191,7 @@ pub struct TableRecord {
     /// FOREIGN KEYs, oldest first.
     pub foreign_keys: Vec<ForeignKey>,
     /// Salt buckets; 0 for none.
-    pub salt_buckets: u8,
+    pub salt_buckets: u16,
     /// A counter of changes to the columns; stored in packed rows.
     pub schema_version: u32,
     /// Id, families and their storage options. The first split points of a salted table are its
@@ -292,7 +292,7 @@ pub struct IndexRecord {
     /// Included columns, by position.
     pub include: Vec<u32>,
     /// Salt buckets; 0 for none.
-    pub salt_buckets: u8,
+    pub salt_buckets: u16,
     /// Id and storage options of the store table of the index.
     pub descriptor: Arc<TableDescriptor>,
     /// `NULLS NOT DISTINCT`

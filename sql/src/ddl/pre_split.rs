@@ -69,8 +69,8 @@ pub fn split_points(
 }
 
 /// Returns the first rows of all salt buckets except the first.
-fn salt_points(salt_buckets: u8) -> Vec<Vec<u8>> {
-    (1..salt_buckets).map(|bucket| vec![bucket]).collect()
+fn salt_points(salt_buckets: u16) -> Vec<Vec<u8>> {
+    (1..salt_buckets).map(|bucket| vec![bucket as u8]).collect()
 }
 
 fn by_number(options: &StorageSettings) -> Result<Option<(SplitAlgorithm, u32)>> {

@@ -86,12 +86,12 @@ fn ranges(table: &Table, start: &[Datum], stop: &[Datum]) -> Result<Vec<Partitio
     for bucket in 0..buckets.max(1) {
         let in_bucket = |key: &[u8]| match buckets {
             0 => key.to_vec(),
-            _ => [&[bucket], key].concat(),
+            _ => [&[bucket as u8], key].concat(),
         };
         let first = in_bucket(start.as_deref().unwrap_or_default());
         let end = match &stop {
             Some(stop) => Some(in_bucket(stop)),
-            None if bucket + 1 < buckets => Some(vec![bucket + 1]),
+            None if bucket + 1 < buckets => Some(vec![(bucket + 1) as u8]),
             None => None,
         };
         if end.as_ref().is_none_or(|end| first < *end) {

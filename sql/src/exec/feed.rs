@@ -128,7 +128,10 @@ pub(super) fn with_salt(layout: &RowLayout, mut keys: Vec<Vec<u8>>) -> Vec<Vec<u
 pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRange> {
     match layout.salt_buckets {
         0 => ranges,
-        buckets => (0..buckets).flat_map(|bucket| salted_ranges(bucket, &ranges)).collect(),
+        buckets => {
+            let buckets = (0..buckets).map(|bucket| bucket as u8);
+            buckets.flat_map(|bucket| salted_ranges(bucket, &ranges)).collect()
+        }
     }
 }
 
@@ -190,7 +193,7 @@ impl RowFeed {
                         next: 0,
                     };
                     let reverse = options.reverse;
-                    let buckets = (0..buckets).map(bucket).collect();
+                    let buckets = (0..buckets).map(|number| bucket(number as u8)).collect();
                     FeedSource::Merge(BucketMerge { buckets, reverse, ahead: None })
                 } else {
                     let ranges = with_salts(layout, ranges);

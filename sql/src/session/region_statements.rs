@@ -17,7 +17,7 @@ use crate::session::Session;
 /// Store table and key columns of a table or an index.
 struct RegionTarget {
     store_table: TableId,
-    salt_buckets: u8,
+    salt_buckets: u16,
     key: Vec<SplitKey>,
 }
 

@@ -3,6 +3,7 @@
 use crate::ast::{Ident, OptionName, TableOption};
 use crate::error::{Error, Result};
 use crate::storage_options::parse::{invalid, listed};
+use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::table::{OPTIONS, OptionChange, OptionScope, OptionSpec};
 
 fn named(name: &Ident, scope: OptionScope) -> Option<&'static OptionSpec> {
@@ -45,6 +46,12 @@ fn find_named(
         }
         _ => unrecognized(name, scope),
     })
+}
+
+/// Returns the value of an option, as text; `None` if there is no such option.
+pub(crate) fn option_text(settings: &StorageSettings, name: &str) -> Option<String> {
+    let spec = OPTIONS.iter().find(|spec| spec.name == name);
+    spec.and_then(|spec| spec.field.as_ref()).map(|field| (field.get)(settings).to_string())
 }
 
 /// Returns the option that RESET names for a table.

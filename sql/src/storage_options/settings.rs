@@ -13,7 +13,7 @@ use crate::storage_options::value::SplitAlgorithm;
 #[derive(Debug, Clone, PartialEq)]
 pub struct StorageSettings {
     /// Salt buckets; 0 for none.
-    pub salt_buckets: u8,
+    pub salt_buckets: u16,
     /// The algorithm of pre-splitting into [`StorageSettings::split_regions`] regions.
     pub split_algorithm: Option<SplitAlgorithm>,
     /// The initial number of regions, with an algorithm.

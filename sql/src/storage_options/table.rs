@@ -188,6 +188,8 @@ const COMPACTIONS: &[&str] = &["exploring", "leveled", "date_tiered", "fifo"];
 /// The smallest size of files and memstores.
 const SIZE_MIN: i64 = 1 << 16;
 const VERSIONS_MAX: i64 = u32::MAX as i64;
+/// A salt is one byte.
+const SALT_BUCKETS_MAX: i64 = 256;
 /// The maximum number of regions of pre-splitting with an algorithm: each has memstores and files
 /// of its own from the first row on.
 const SPLIT_REGIONS_MAX: i64 = 4_096;
@@ -201,7 +203,7 @@ const DURATION: OptionKind = Special("seconds, an interval, or FOREVER", duratio
 
 options! {
     settings {
-        "salt_buckets" => Integer(0, 255), INDEXES, "0", Never, field!(salt_buckets),
+        "salt_buckets" => Integer(0, SALT_BUCKETS_MAX), INDEXES, "0", Never, field!(salt_buckets),
             "number of buckets that the rows are spread over; each begins as a region";
         "split_algorithm" => Word(SplitAlgorithm::WORDS), INDEXES, "", Never, field!(split_algorithm),
             "algorithm that divides the keys into `SPLIT_REGIONS` regions";
@@ -238,6 +240,8 @@ options! {
             "size at which a block is closed";
         "blockcache" => Word(bool::WORDS), FAMILIES, "TRUE", AtCommit, field!(family.block_cache),
             "whether blocks enter the block cache when they are read";
+        "in_memory" => Word(bool::WORDS), FAMILIES, "FALSE", AtCommit, field!(family.in_memory),
+            "whether blocks have priority in the block cache";
         "compaction" => Word(COMPACTIONS), FAMILIES, "EXPLORING", AtCommit, Some(COMPACTION),
             "compaction policy; FIFO merges nothing, drops files whose rows have all expired, and requires a TTL";
         "major_compaction_period" => DURATION, FAMILIES, "FOREVER", AtCommit, field!(family.compaction.major_period),

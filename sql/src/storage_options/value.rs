@@ -131,6 +131,7 @@ macro_rules! option_fields {
 
 option_fields! {
     u8: |number| OptionDatum::Integer(i64::from(*number)), OptionDatum::Integer(number) => number.try_into().ok();
+    u16: |number| OptionDatum::Integer(i64::from(*number)), OptionDatum::Integer(number) => number.try_into().ok();
     u32: |number| OptionDatum::Integer(i64::from(*number)), OptionDatum::Integer(number) => number.try_into().ok();
     u64: |number| OptionDatum::Integer(*number as i64), OptionDatum::Integer(number) => number.try_into().ok();
     Duration: |time| OptionDatum::Duration(*time), OptionDatum::Duration(time) => Some(time);

@@ -161,7 +161,7 @@ fn apply_event(pair: &mut Pair, table: &str, event: &Event) {
             let key = [Datum::Int4(i32::from(*a)), Datum::Int4(i32::from(*b))];
             let mut row = table.layout.encode_key_values(&key).unwrap();
             if table.layout.salt_buckets > 0 && row.first() != Some(&2) {
-                row[0] = a % table.layout.salt_buckets;
+                row[0] = a % table.layout.salt_buckets as u8;
             }
             // Rejected if a region already begins there.
             let _ = store.split_region(table.id, SplitPoint::At(row));

@@ -77,7 +77,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
             collation: None,
         });
     }
-    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
+    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u16;
     let layout = Arc::new(layout(layout_columns, key, families.len(), salt_buckets));
     if let Some(versions) = option(&create.options, "versions") {
         families.iter_mut().for_each(|family| family.versions = versions as u32);
@@ -121,7 +121,7 @@ fn constraints(name: &str, columns: &[Column], layout: &Arc<RowLayout>) -> Const
 
 fn splits(layout: &RowLayout, create: &CreateTable) -> Vec<Vec<u8>> {
     if layout.salt_buckets > 0 {
-        return (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
+        return (1..layout.salt_buckets).map(|bucket| vec![bucket as u8]).collect();
     }
     let regions = option(&create.options, "regions").unwrap_or(1);
     (1..regions)
@@ -151,7 +151,7 @@ fn layout(
     columns: Vec<LayoutColumn>,
     key: Vec<KeyColumn>,
     family_count: usize,
-    salt_buckets: u8,
+    salt_buckets: u16,
 ) -> RowLayout {
     RowLayout {
         columns,
@@ -209,11 +209,11 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         place: place(position),
         missing: Datum::Null,
     };
-    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
+    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u16;
     let stored = types.iter().enumerate().map(layout_column).collect();
     let layout = layout(stored, key.clone(), 1, salt_buckets);
     let name = create.name.as_ref().unwrap().value.clone();
-    let splits = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
+    let splits = (1..layout.salt_buckets).map(|bucket| vec![bucket as u8]).collect();
     let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], splits);
     let spec = IndexSpec {
         nulls_not_distinct: false,

@@ -162,6 +162,8 @@ pub struct FamilyDescriptor {
     pub compaction: CompactionOptions,
     /// True if data blocks enter the block cache when read.
     pub block_cache: bool,
+    /// True if blocks have priority in the block cache.
+    pub in_memory: bool,
     /// Rules that changes of the descriptor have replaced, oldest first. The store sets them.
     pub retired: Vec<RetiredRule>,
 }
@@ -203,6 +205,7 @@ impl FamilyDescriptor {
             value_layout: Arc::default(),
             compaction: CompactionOptions::default(),
             block_cache: true,
+            in_memory: false,
             retired: Vec::new(),
         }
     }

@@ -71,6 +71,7 @@ tagged_fields!(FamilyDescriptor {
     12 compaction,
     13 block_cache,
     14 retired,
+    15 in_memory,
 });
 
 tagged_fields!(RetiredRule {

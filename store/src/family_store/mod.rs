@@ -161,6 +161,7 @@ impl FamilyStore {
         let env = &context.options.env;
         let cache = Arc::new(FamilyCache::new(Arc::clone(&context.cache)));
         cache.set_takes_data(family.block_cache);
+        cache.set_in_memory(family.in_memory);
         let mut live = Vec::with_capacity(files.len());
         let (mut unopened, mut damage) = (Vec::new(), None);
         for &record in files {
@@ -261,6 +262,7 @@ impl FamilyStore {
     /// compactions.
     pub fn set_family(&self, family: Arc<FamilyDescriptor>) {
         self.cache.set_takes_data(family.block_cache);
+        self.cache.set_in_memory(family.in_memory);
         self.change_view(|view| view.family = family);
     }
 

@@ -80,8 +80,8 @@ impl Region {
         Ok(starts)
     }
 
-    /// Returns a row in the middle of the largest file of the largest family; `None` if the
-    /// region has fewer than two rows in files. Not its first row.
+    /// Returns a row in the middle of the largest file of the largest family that has two rows, or
+    /// of the files; `None` if the region has fewer than two rows in files. Not its first row.
     pub(crate) fn middle_row(&self) -> Result<Option<Vec<u8>>> {
         let families = self.families.load_full();
         let views: Vec<_> = families.iter().map(|family| family.view()).collect();
@@ -97,6 +97,13 @@ impl Region {
                 return Ok(Some(row));
             }
         }
-        Ok(None)
+        // Each file has one row.
+        let files = views.iter().flat_map(|view| view.files());
+        let mut rows: Vec<&[u8]> =
+            files.map(|live| live.file.properties().first_row.as_slice()).collect();
+        rows.retain(|row| self.rows().contains(row));
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(rows.get(rows.len().max(2) / 2).map(|row| row.to_vec()))
     }
 }

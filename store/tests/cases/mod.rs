@@ -2,6 +2,7 @@
 
 mod attached_endpoints;
 mod bulk_loads;
+mod changed_families;
 mod checkpoints;
 mod compactions;
 mod concurrent;

@@ -31,10 +31,11 @@ type Property = (&'static str, u32, u64);
 
 /// All properties, those of the unit tests and those of the test binary, with the parameters of
 /// the default run.
-const PROPERTIES: [Property; 3] = [
+const PROPERTIES: [Property; 4] = [
     ("families before and after flushes and compactions", 700, 41_000),
     ("families with staged cells", 700, 11_500),
     ("histories of stores", 700, 56_000),
+    ("tables with changed families", 200, 10_000),
 ];
 
 const _: () = {

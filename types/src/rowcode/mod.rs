@@ -99,7 +99,7 @@ pub struct RowLayout {
     /// Dropped families, ascending: no row has a cell in them.
     pub dropped: Vec<usize>,
     /// Number of salt buckets; 0 for an unsalted table.
-    pub salt_buckets: u8,
+    pub salt_buckets: u16,
     /// Incremented with every change of the columns; stored in packed rows.
     pub schema_version: u32,
 }

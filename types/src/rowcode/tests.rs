@@ -59,7 +59,7 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
         family_count: 2,
         expiring: Vec::new(),
         dropped: Vec::new(),
-        salt_buckets: (kinds.len() % 3) as u8 * 4,
+        salt_buckets: (kinds.len() % 3) as u16 * 4,
         schema_version: 300,
     }
 }

@@ -120,7 +120,9 @@ impl Ddl<'_> {
             for index in &mut record.indexes {
                 take_table_settings(Arc::make_mut(&mut index.descriptor), &base);
             }
-            set_unlogged(&mut record, unlogged);
+            if unlogged {
+                set_unlogged(&mut record, true);
+            }
             check_row_family(&before.descriptor.families, &record.descriptor.families)?;
             self.check_expiry(&catalog, (&before, &record))?;
             rebuilt = change_index_families(&catalog, &mut record)?;

@@ -209,7 +209,7 @@ mod tests {
             error.sqlstate
         };
         assert_eq!(code("colour", number("1")), "22023");
-        assert_eq!(code("salt_buckets", number("256")), "22023");
+        assert_eq!(code("salt_buckets", number("257")), "22023");
         assert_eq!(code("compaction", OptionValue::Word("fast".to_owned())), "22023");
         assert_eq!(code("immutable_rows", OptionValue::Boolean(true)), "0A000");
         for wrong in ["sometimes", "key_prefix", "key_prefix(0)", "delimited_key_prefix()"] {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use store::TableDescriptor;
 use types::DataType;
 
 use crate::catalog::name::ObjectName;
@@ -10,6 +11,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::error::Result;
+use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
 
@@ -24,6 +26,12 @@ system_view! {
         ttl_seconds Int8 = table.descriptor.families[0].ttl.map(|ttl| ttl.as_secs()),
             "Age at which rows expire, in the first family; NULL: never";
         indexes Int4 = table.indexes.len(), "Number of indexes";
+        durability Text = option(table, "durability"), "Durability of commits";
+        split_policy Text = option(table, "split_policy"), "Policy of automatic splits";
+        max_filesize Int8 = table.descriptor.split.max_file_bytes,
+            "Size of the files of one family above which a region is too large";
+        memstore_flushsize Int8 = table.descriptor.memstore_flush_bytes,
+            "Size of a region's memstores at which they are flushed; NULL: the server's";
     }
 }
 
@@ -62,6 +70,12 @@ fn tables(source: &SystemContext) -> Result<Vec<(&Arc<Table>, usize)>> {
     let store = source.engine.store();
     let tables = source.catalog.tables().into_iter();
     tables.map(|table| Ok((table, store.regions(table.id)?.len()))).collect()
+}
+
+/// Returns the text of an option of a table.
+fn option(table: &Table, name: &str) -> Option<String> {
+    let table = TableDescriptor::clone(&table.descriptor);
+    option_text(&StorageSettings { table, ..StorageSettings::default() }, name)
 }
 
 fn primary_key(table: &Table) -> String {

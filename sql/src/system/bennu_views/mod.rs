@@ -79,7 +79,7 @@ macro_rules! integer_values {
     )+};
 }
 
-integer_values!(u8, u32, u64, usize, i32, i64);
+integer_values!(u8, u16, u32, u64, usize, i32, i64);
 
 /// Implements [`ViewValue`] for types with one type of column.
 macro_rules! plain_values {

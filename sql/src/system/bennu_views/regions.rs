@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn layout(salt_buckets: u8) -> RowLayout {
+    fn layout(salt_buckets: u16) -> RowLayout {
         let types = [DataType::Int4, DataType::Text];
         let column = |(position, data_type)| LayoutColumn {
             data_type,

@@ -11,7 +11,7 @@ use types::DataType;
 use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::error::Result;
-use crate::storage_options::{OPTIONS, StorageSettings};
+use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
 
@@ -144,6 +144,7 @@ system_view! {
         data_block_encoding Text = option(&family, "data_block_encoding"), "Encoding of blocks in new files";
         blocksize Int8 = family.block_bytes, "Size at which a block of a new file is closed";
         blockcache Bool = family.block_cache, "Whether blocks enter the block cache when they are read";
+        in_memory Bool = family.in_memory, "Whether blocks have priority in the block cache";
         compaction Text = option(&family, "compaction"), "Compaction policy";
         major_compaction_period_seconds Int8 = family.compaction.major_period.map(|period| period.as_secs()),
             "Age of the oldest file at which all files are merged; NULL: only by `MAJOR COMPACT`";
@@ -165,9 +166,7 @@ fn families(source: &SystemContext) -> Result<Vec<(String, FamilyDescriptor)>> {
 
 /// Returns the text of an option of a family.
 fn option(family: &FamilyDescriptor, name: &str) -> Option<String> {
-    let settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
-    let spec = OPTIONS.iter().find(|spec| spec.name == name);
-    spec.and_then(|spec| spec.field.as_ref()).map(|field| (field.get)(&settings).to_string())
+    option_text(&StorageSettings { family: family.clone(), ..StorageSettings::default() }, name)
 }
 
 fn storage(source: &SystemContext) -> Result<Vec<(String, CompactionStatistics)>> {

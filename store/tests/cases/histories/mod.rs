@@ -5,7 +5,7 @@
 
 mod as_of;
 #[path = "../../model/mod.rs"]
-mod model;
+pub(super) mod model;
 mod reads;
 mod row_versions;
 mod writes;
