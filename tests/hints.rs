@@ -109,6 +109,7 @@ const ADVICE: &[(&str, &[&str])] = &[
             "ALTER TABLE of_family ALTER FAMILY f SET (versions = 2)",
         ],
     ),
+    ("Use FLUSH, then MAJOR COMPACT.", &["FLUSH t", "MAJOR COMPACT t"]),
     (
         "Use ALTER TABLE … ADD FAMILY first.",
         &["ALTER TABLE of_family ADD FAMILY g (), ADD COLUMN g.b int"],

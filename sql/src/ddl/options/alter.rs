@@ -165,7 +165,7 @@ impl Ddl<'_> {
         if let Some(family) = families.find(|family| family.retired.len() >= RETIRED_RULES_MAX) {
             bail!(PROGRAM_LIMIT_EXCEEDED: "options of column family \"{}\" were changed too often", family.name;
                 detail "VERSIONS, MIN_VERSIONS and TTL can be changed {RETIRED_RULES_MAX} times between major compactions.";
-                hint "Use MAJOR COMPACT.");
+                hint "Use FLUSH, then MAJOR COMPACT.");
         }
         let has_ttl =
             |record: &TableRecord| record.descriptor.families.iter().any(|one| one.ttl.is_some());
