@@ -1,4 +1,5 @@
-//! Row versions: the states that a row had in a time range, for scans with [`RowVersions`].
+//! Row versions: the states that a row had in a time range, for scans with
+//! [`RowVersions`](crate::RowVersions).
 //!
 //! ```text
 //! all cells of the row, with markers     10 put a   20 put b   30 delete
