@@ -18,17 +18,17 @@ use types::DataType;
 use types::expr::{CompareOp, Expr};
 use types::rowcode::{ColumnPlace, KeyColumn, RowLayout};
 
-use crate::catalog::table::{Index, IndexState};
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
     Logical, OPERATION_COLUMN, SortKey, TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
 };
 use crate::plan::scan::{KeyCondition, PathShape};
 use crate::planner::conjunct::{
-    Columns, add_columns, column, columns_of, parameter_count, renumber,
+    Columns, add_columns, as_column, column, columns_of, parameter_count, renumber,
 };
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
-use crate::planner::key_term;
+use crate::planner::key_term::{self, generated};
 
 /// Maximum number of keys or ranges, which multiply; beyond it the next column is left to the
 /// filter.
@@ -329,6 +329,14 @@ struct KeyPart {
     data_type: DataType,
     name: String,
     nullable: bool,
+    /// The expression of a generated column that is not NULL, over table columns.
+    generated: Option<Expr>,
+}
+
+/// Returns the expression of a generated column that is not NULL.
+fn generated_expression(table: &Table, column: usize) -> Option<Expr> {
+    let generated = table.columns[column].generated.as_ref();
+    generated.filter(|_| table.is_never_null(column)).cloned()
 }
 
 fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
@@ -345,6 +353,7 @@ fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
                 data_type: data_type.clone(),
                 name: table.columns[key.column].name.clone(),
                 nullable: !table.is_never_null(key.column),
+                generated: generated_expression(table, key.column),
             }
         })
         .collect();
@@ -371,6 +380,8 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
                         Expr::Column { index, .. } => !table.is_never_null(*index),
                         _ => true,
                     },
+                    generated: as_column(value)
+                        .and_then(|column| generated_expression(table, column)),
                 },
                 None => {
                     let base = primary_key[key.column - spec.keys.len()];
@@ -380,6 +391,7 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
                         data_type: data_type.clone(),
                         name: table.columns[base].name.clone(),
                         nullable: !table.is_never_null(base),
+                        generated: generated_expression(table, base),
                     }
                 }
             }
@@ -543,6 +555,9 @@ fn condition(
                 exact.push(position);
             }
         }
+    }
+    if let Some(expression) = part.generated.as_ref().filter(|_| terms.is_empty()) {
+        terms = generated::implied(expression, conjuncts.all);
     }
     let condition = KeyCondition {
         terms,

@@ -2,7 +2,7 @@
 
 use super::Expr;
 use crate::datatype::{DataType, SqlType};
-use crate::function::{self, FunctionId, KernelKind};
+use crate::function::{self, ArithmeticOp, FunctionId, KernelKind};
 
 /// Functions that raise no error, except for a result that exceeds the size limit.
 const SAFE_FUNCTIONS: &[&str] = &[
@@ -37,12 +37,56 @@ impl Expr {
     /// Returns whether the node may raise an error, apart from its operands.
     pub(super) fn node_may_fail(&self) -> bool {
         match self {
-            Expr::Call { function, .. } => !is_safe(*function),
-            Expr::Cast { from, to, .. } => !is_safe_cast(from, to),
+            Expr::Call { function, arguments, .. } => {
+                !is_safe(*function) && !divides_by_constant(*function, arguments)
+            }
+            Expr::Cast { operand, from, to, .. } => {
+                !is_safe_cast(from, to) && !is_small_remainder(operand, to)
+            }
             Expr::Routine { .. } | Expr::Domain { .. } | Expr::Unreadable { .. } => true,
             _ => false,
         }
     }
+}
+
+impl Expr {
+    /// Returns the value of an integer constant, also of a widened one.
+    pub fn integer_constant(&self) -> Option<i64> {
+        match self {
+            Expr::Constant {
+                value,
+                data_type: DataType::Int2 | DataType::Int4 | DataType::Int8,
+            } => value.as_i64(),
+            Expr::Cast { operand, from, to, .. } if is_safe_cast(from, to) => {
+                operand.integer_constant()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a call divides an integer by a constant that neither is zero nor overflows.
+fn divides_by_constant(function: FunctionId, arguments: &[Expr]) -> bool {
+    use ArithmeticOp::{Divide, Remainder};
+    let KernelKind::Arithmetic(Divide | Remainder) = function::shape(function) else {
+        return false;
+    };
+    matches!(arguments, [_, divisor] if divisor.integer_constant().is_some_and(|by| by != 0 && by != -1))
+}
+
+/// Returns whether an expression is a remainder by a constant that every value of an integer type
+/// with the magnitude of the constant includes.
+fn is_small_remainder(expression: &Expr, to: &SqlType) -> bool {
+    let Expr::Call { function, arguments, .. } = expression else { return false };
+    let largest = match to.base {
+        DataType::Int2 => i64::from(i16::MAX),
+        DataType::Int4 => i64::from(i32::MAX),
+        _ => return false,
+    };
+    let is_remainder =
+        matches!(function::shape(*function), KernelKind::Arithmetic(ArithmeticOp::Remainder));
+    let divisor = arguments.get(1).and_then(Expr::integer_constant);
+    is_remainder && divisor.is_some_and(|by| by != 0 && by.unsigned_abs() <= largest as u64)
 }
 
 fn is_safe(function: FunctionId) -> bool {

@@ -5,6 +5,8 @@
 //! widths (which the executor converts without loss); other conditions remain in the filter.
 //! `int_col = 5.5` and `date_col < timestamp` are therefore filtered, with correct results.
 
+pub(super) mod generated;
+
 use types::expr::Expr;
 use types::{DataType, Datum};
 
@@ -167,6 +169,7 @@ fn strip<'e>(side: &'e Expr, key: &DataType) -> Option<&'e Expr> {
     }
 }
 
+/// Returns whether an integer type has all values of another one.
 fn wider(a: &DataType, b: &DataType) -> bool {
     let width = |data_type: &DataType| match data_type {
         DataType::Int2 => 2,
