@@ -91,6 +91,7 @@ async fn scripts_over_simple_protocol() {
 /// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "generated_keys",
+    "execute_arguments",
     "object_names",
     "volatile_calls",
     "extensions",

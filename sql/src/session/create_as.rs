@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Returns the query that defines the table.
-    pub(super) fn planned_query(&self, query: &Statement) -> Result<PlannedQuery> {
+    pub(super) fn planned_query(&mut self, query: &Statement) -> Result<PlannedQuery> {
         let planned = self.query_of(query)?;
         match planned.statement {
             Statement::Query(_) => Ok(planned),

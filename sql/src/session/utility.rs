@@ -9,7 +9,6 @@ use std::sync::Arc;
 use store::Sequence;
 use store::transaction::{LockMode, LockWait};
 use types::expr::{EvalContext, Expr};
-use types::text::TextStyle;
 use types::{Datum, SqlType};
 
 use crate::activity::SessionPlans;
@@ -594,7 +593,7 @@ impl Session {
     }
 
     /// Returns the query of a statement: for EXECUTE, the prepared statement.
-    pub(super) fn query_of(&self, statement: &Statement) -> Result<PlannedQuery> {
+    pub(super) fn query_of(&mut self, statement: &Statement) -> Result<PlannedQuery> {
         let Statement::Execute { name, arguments } = statement else {
             let statement = statement.clone();
             let (types, values) = (self.bound.types.clone(), self.bound.values.clone());
@@ -608,7 +607,7 @@ impl Session {
 
     /// Returns the prepared statement of EXECUTE, and its parameter values.
     fn prepared_call(
-        &self,
+        &mut self,
         name: &str,
         arguments: &[ast::Expr],
     ) -> Result<(Arc<PreparedStatement>, Vec<Datum>)> {
@@ -617,10 +616,12 @@ impl Session {
             bail!(SYNTAX_ERROR: "wrong number of parameters for prepared statement \"{name}\"";
                 detail "Expected {} parameters but got {}.", prepared.parameter_types.len(), arguments.len());
         }
-        let now = self.open.as_ref().map(|open| open.started);
-        let style = TextStyle { now, ..self.settings.style().clone() };
-        let sequences = self.shared_sequences.clone();
-        let context = EvalContext { style, sequences, ..EvalContext::default() };
+        if arguments.is_empty() {
+            return Ok((prepared, Vec::new()));
+        }
+        self.begin_statement();
+        let open = self.open.as_ref().expect("a statement was begun");
+        let context = self.eval_context(open, Vec::new());
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
         let names =
