@@ -108,6 +108,23 @@ fn groups_spill() {
 }
 
 #[test]
+fn groups_of_single_buffering_aggregate_spill() {
+    let (server, mut session) = server();
+    for aggregate in ["array_agg(a ORDER BY a DESC)", "string_agg(DISTINCT c, '/')"] {
+        for keys in ["b", "GROUPING SETS ((b), (b, d))"] {
+            let query = format!(
+                "SELECT b, {aggregate} FROM (SELECT * FROM t OFFSET 0) AS s GROUP BY {keys}"
+            );
+            let [mut roomy, mut tight] = both(&server, &mut session, &query);
+            roomy.sort_unstable();
+            tight.sort_unstable();
+            assert!(roomy.len() > 700, "{query}: {} groups", roomy.len());
+            assert_eq!(roomy, tight, "{query}");
+        }
+    }
+}
+
+#[test]
 fn grouping_sets_spill() {
     let (server, mut session) = server();
     // Aggregation by the keys of all sets in the regions, by sets without all keys, and over rows

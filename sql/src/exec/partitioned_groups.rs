@@ -84,6 +84,7 @@ impl MergePartitions {
 
     /// Merges what has come. Returns whether the result takes at most half of `bytes_max`.
     pub(super) fn merge_early(&mut self, bytes_max: usize) -> Result<bool> {
+        debug_assert!(!self.is_empty(), "an empty set cannot become smaller");
         // Merging again would hardly reduce it.
         if self.part_bytes < self.merged_bytes {
             return Ok(false);

@@ -138,7 +138,7 @@ impl SpillingGroups {
             return memory::check(bytes, self.context.work_mem());
         }
         self.context.check()?;
-        if self.cut.merge_early(self.context.work_mem())? {
+        if !self.cut.is_empty() && self.cut.merge_early(self.context.work_mem())? {
             return Ok(());
         }
         self.set_aside()
