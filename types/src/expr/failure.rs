@@ -57,12 +57,18 @@ impl Expr {
                 value,
                 data_type: DataType::Int2 | DataType::Int4 | DataType::Int8,
             } => value.as_i64(),
-            Expr::Cast { operand, from, to, .. } if is_safe_cast(from, to) => {
+            Expr::Cast { operand, from, to, .. }
+                if is_integer(from) && is_integer(&to.base) && is_safe_cast(from, to) =>
+            {
                 operand.integer_constant()
             }
             _ => None,
         }
     }
+}
+
+fn is_integer(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
 /// Returns whether a call divides an integer by a constant that neither is zero nor overflows.

@@ -170,4 +170,22 @@ mod tests {
         assert!(!never_decreases(&by(-10)));
         assert!(by(0).may_fail() && by(-1).may_fail());
     }
+
+    #[test]
+    fn cast_of_remainder_may_fail_for_nan() {
+        let remainder = |data_type: DataType, ten: Expr| {
+            let function = function::find("%", &[data_type.clone(), data_type.clone()]).unwrap();
+            let arguments = vec![column(0, &data_type), ten];
+            let operand = Expr::Call { function, arguments, data_type: data_type.clone() };
+            cast(operand, data_type, DataType::Int4)
+        };
+        let ten = Expr::constant(Datum::Int4(10), DataType::Int4);
+        let widened = |to: &DataType| cast(ten.clone(), DataType::Int4, to.clone());
+        assert!(!remainder(DataType::Int8, widened(&DataType::Int8)).may_fail());
+        assert!(remainder(DataType::Numeric, widened(&DataType::Numeric)).may_fail());
+    }
+
+    fn cast(operand: Expr, from: DataType, to: DataType) -> Expr {
+        Expr::Cast { operand: Box::new(operand), from, to: to.into(), explicit: false }
+    }
 }
