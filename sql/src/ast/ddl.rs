@@ -3,7 +3,7 @@
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::object::{ObjectKind, ObjectReference};
-use super::query::{NullsOrder, SortOrder, SourceQuery};
+use super::query::{NullsOrder, QueryExpr, SortOrder, SourceQuery};
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
 
@@ -700,11 +700,20 @@ pub enum RegionAction {
     Split {
         /// The number of the region; all regions if omitted.
         region: Option<u64>,
-        /// The split points, as values of the leading key columns; the middle if empty.
-        points: Vec<Vec<Expr>>,
+        /// The split points; the middle if omitted.
+        points: Option<SplitPoints>,
     },
     /// `MERGE REGIONS n, m, …`
     MergeRegions(Vec<u64>),
+}
+
+/// The split points of `SPLIT AT`: values of the leading key columns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SplitPoints {
+    /// `(…), …`
+    List(Vec<Vec<Expr>>),
+    /// `(SELECT …)`: one point for each row.
+    Query(Box<QueryExpr>),
 }
 
 /// The action of ALTER TABLE on the coprocessors of a table.

@@ -44,7 +44,8 @@ pub use ddl::{
     CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
     ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
     OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
-    RenameTarget, Role, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
+    Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, ConflictAction, ConflictTargetClause, DeleteStatement,

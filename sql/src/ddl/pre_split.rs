@@ -60,7 +60,10 @@ pub fn split_points(
         Some((algorithm, regions)) => {
             let Some(first) = key.first() else { return Ok(Vec::new()) };
             let points = values(algorithm, regions, &first.sql_type.base)?;
-            points.iter().map(|value| encode(&[(value, first)])).collect::<Result<Vec<_>>>()?
+            points
+                .iter()
+                .map(|value| encode(std::slice::from_ref(value), std::slice::from_ref(first)))
+                .collect::<Result<Vec<_>>>()?
         }
     };
     points.sort();
@@ -100,8 +103,7 @@ pub fn point(
     names: NameContext<'_>,
 ) -> Result<Vec<u8>> {
     if written.len() > key.len() {
-        bail!(SYNTAX_ERROR: "SPLIT ON has {} values for a key of {} column{}",
-            written.len(), key.len(), if key.len() == 1 { "" } else { "s" });
+        return Err(too_many(written.len(), key));
     }
     let mut values = Vec::with_capacity(written.len());
     for (value, key) in written.iter().zip(key) {
@@ -112,20 +114,28 @@ pub fn point(
             Some(key.sql_type.clone()),
             names,
         )?;
-        let datum = bound.eval_row(&[], eval)?;
-        if datum == Datum::Null && !key.nullable {
-            bail!(SYNTAX_ERROR: "SPLIT ON values cannot be NULL");
-        }
-        values.push((datum, key));
+        values.push(bound.eval_row(&[], eval)?);
     }
-    let values: Vec<(&Datum, &SplitKey)> =
-        values.iter().map(|(datum, key)| (datum, *key)).collect();
-    encode(&values)
+    encode(&values, key)
 }
 
-fn encode(values: &[(&Datum, &SplitKey)]) -> Result<Vec<u8>> {
+/// Returns the error for a split point with more values than the key has columns.
+pub fn too_many(count: usize, key: &[SplitKey]) -> Error {
+    err!(SYNTAX_ERROR: "a split point has {count} values for a key of {} column{}",
+        key.len(), if key.len() == 1 { "" } else { "s" })
+}
+
+/// Returns the row key prefix with these values of the leading key columns.
+///
+/// # Errors
+///
+/// 42601 for a NULL in a column that is not nullable.
+pub fn encode(values: &[Datum], key: &[SplitKey]) -> Result<Vec<u8>> {
     let mut point = Vec::new();
-    for (datum, key) in values {
+    for (datum, key) in values.iter().zip(key) {
+        if *datum == Datum::Null && !key.nullable {
+            bail!(SYNTAX_ERROR: "split points cannot be NULL");
+        }
         let data_type = &key.sql_type.base;
         types::keycode::encode(datum, data_type, key.descending, key.nulls_first, &mut point)?;
     }

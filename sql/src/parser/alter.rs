@@ -7,7 +7,7 @@ use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
     Ident, NameSpace, ObjectKind, OptionName, OptionValue, OptionsChange, OptionsOwner,
-    RegionAction, Statement, TableName, TableOption,
+    RegionAction, SplitPoints, Statement, TableName, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -270,10 +270,20 @@ impl TokenCursor<'_> {
         self.expect_words(&["split"])?;
         let region = if self.take_word("region") { Some(self.region_id()?) } else { None };
         let points = match self.take_word("at") {
-            true => self.list(Self::split_point)?,
-            false => Vec::new(),
+            true => Some(self.split_points()?),
+            false => None,
         };
         Ok(RegionAction::Split { region, points })
+    }
+
+    fn split_points(&mut self) -> Result<SplitPoints> {
+        if self.peek() != &Token::LParen || !self.query_word_follows() {
+            return Ok(SplitPoints::List(self.list(Self::split_point)?));
+        }
+        self.expect(&Token::LParen)?;
+        let query = self.query()?;
+        self.expect(&Token::RParen)?;
+        Ok(SplitPoints::Query(Box::new(query)))
     }
 
     /// Reads `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`.

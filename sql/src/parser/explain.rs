@@ -50,8 +50,12 @@ impl TokenCursor<'_> {
     }
 
     fn starts_query(&self) -> bool {
+        self.parser.peek_nth_token_ref(1).token == Token::LParen || self.query_word_follows()
+    }
+
+    /// Returns whether the first word of a query follows the current token.
+    pub(super) fn query_word_follows(&self) -> bool {
         match &self.parser.peek_nth_token_ref(1).token {
-            Token::LParen => true,
             Token::Word(word) => ["select", "values", "with"]
                 .iter()
                 .any(|query| word.value.eq_ignore_ascii_case(query)),

@@ -7,12 +7,18 @@ use store::TableId;
 use store::descriptor::RegionId;
 use store::store::SplitPoint;
 
-use crate::ast::{Expr, RegionAction, TableName};
+use crate::ast::{Expr, QueryExpr, RegionAction, SplitPoints, Statement, TableName};
 use crate::binder::NameContext;
 use crate::catalog::CatalogRelation;
-use crate::ddl::pre_split::{SplitKey, point};
+use crate::ddl::pre_split::{SplitKey, encode, point, too_many};
 use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::logical::OutputColumn;
 use crate::session::Session;
+use crate::session::prepared::{PlannedQuery, PlannedStatement};
+
+/// Maximal number of split points of a query: each is a region.
+const QUERY_POINTS_MAX: usize = 10_000;
 
 /// Store table and key columns of a table or an index.
 struct RegionTarget {
@@ -92,7 +98,9 @@ impl Session {
 
     fn alter_regions(&mut self, place: &RegionTarget, action: &RegionAction) -> Result<()> {
         match action {
-            RegionAction::Split { region, points } => self.split_regions(place, *region, points),
+            RegionAction::Split { region, points } => {
+                self.split_regions(place, *region, points.as_ref())
+            }
             RegionAction::MergeRegions(regions) => {
                 let regions: Vec<RegionId> = regions.iter().copied().map(RegionId).collect();
                 let merged = self.engine.store().merge_regions(place.store_table, &regions);
@@ -105,21 +113,21 @@ impl Session {
         &mut self,
         place: &RegionTarget,
         region: Option<u64>,
-        points: &[Vec<Expr>],
+        points: Option<&SplitPoints>,
     ) -> Result<()> {
         let store = self.engine.store();
         match (points, region) {
-            ([], Some(region)) => {
+            (None, Some(region)) => {
                 let middle = SplitPoint::Middle(RegionId(region));
                 store.split_region(place.store_table, middle).map(drop).map_err(refused)
             }
-            ([], None) => self.split_all(place.store_table),
-            (points, region) => {
-                for row in self.rows(place, points)? {
-                    let store = self.engine.store();
-                    if let Some(region) = region {
-                        check_inside(&store.regions(place.store_table)?, RegionId(region), &row)?;
-                    }
+            (None, None) => self.split_all(place.store_table),
+            (Some(points), region) => {
+                let rows = self.rows(place, points)?;
+                let store = self.engine.store();
+                check_rows(&store.regions(place.store_table)?, region.map(RegionId), &rows)?;
+                for row in rows {
+                    self.stop.interrupt().check()?;
                     store.split_region(place.store_table, SplitPoint::At(row)).map_err(refused)?;
                 }
                 Ok(())
@@ -146,13 +154,20 @@ impl Session {
     }
 
     /// Returns the row keys of split points, which may be prefixes of the key.
-    fn rows(&mut self, place: &RegionTarget, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
+    fn rows(&mut self, place: &RegionTarget, points: &SplitPoints) -> Result<Vec<Vec<u8>>> {
         if place.salt_buckets > 0 {
             return Err(Error::not_supported(
                 "SPLIT AT of a salted table or index",
                 "The salt bucket depends on the whole key. Use SPLIT REGION n, or SPLIT.",
             ));
         }
+        match points {
+            SplitPoints::List(points) => self.listed_rows(place, points),
+            SplitPoints::Query(query) => self.queried_rows(place, query),
+        }
+    }
+
+    fn listed_rows(&mut self, place: &RegionTarget, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
@@ -161,20 +176,89 @@ impl Session {
             NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
         points.iter().map(|values| point(values, &place.key, &eval, names)).collect()
     }
+
+    fn queried_rows(&mut self, place: &RegionTarget, query: &QueryExpr) -> Result<Vec<Vec<u8>>> {
+        let query = Statement::Query(Box::new(query.clone()));
+        let PlannedQuery { statement, types, values } = self.planned_query(&query)?;
+        let PlannedStatement { planned, columns, .. } = self.planned_and_locked(
+            |planning| planning.plan(&statement, &types),
+            |made| &made.planned,
+        )?;
+        if !planned.writes.is_empty() {
+            return Err(Error::not_supported(
+                "a data-changing WITH in SPLIT AT",
+                "Select the split points from a table that is filled before.",
+            ));
+        }
+        check_columns(place, columns.as_deref().unwrap_or_default())?;
+        planned.constants.check(&values)?;
+        let open = self.begin_request();
+        let _turn = open.transaction.turn();
+        self.lock_to_read(&planned)?;
+        let open = self.open.as_ref().expect("a statement was begun");
+        let mut parameters = values;
+        parameters.resize(planned.parameter_count, types::Datum::Null);
+        let mut source = exec::open(&planned.plan, self.context(open, parameters))?;
+        let mut points = Vec::new();
+        while let Some(batch) = source.next()? {
+            if points.len() + batch.row_count > QUERY_POINTS_MAX {
+                bail!(PROGRAM_LIMIT_EXCEEDED: "the query returns more than {QUERY_POINTS_MAX} split points");
+            }
+            for at in 0..batch.row_count {
+                points.push(encode(&batch.row(at), &place.key)?);
+            }
+        }
+        Ok(points)
+    }
 }
 
-fn check_inside(
+/// Compares the columns of a query of split points with the leading key columns.
+fn check_columns(place: &RegionTarget, columns: &[OutputColumn]) -> Result<()> {
+    if columns.len() > place.key.len() {
+        return Err(too_many(columns.len(), &place.key));
+    }
+    for (column, key) in columns.iter().zip(&place.key) {
+        let (found, wanted) = (&column.sql_type.base, &key.sql_type.base);
+        if found != wanted && !(found.is_text() && wanted.is_text()) {
+            let wanted = wanted.sql_name();
+            bail!(DATATYPE_MISMATCH: "column \"{}\" of the split points has type {}, but the key column has type {wanted}",
+                column.name, found.sql_name(); hint format!("Cast it to {wanted}."));
+        }
+    }
+    Ok(())
+}
+
+/// Checks all split points before the first split: they ascend, begin no region, and are inside
+/// `region` if it is given.
+fn check_rows(
     regions: &[store::store::RegionStatus],
-    region: RegionId,
-    row: &[u8],
+    region: Option<RegionId>,
+    rows: &[Vec<u8>],
 ) -> Result<()> {
+    if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {
+        let how = if rows[at] == rows[at + 1] { "equal to" } else { "below" };
+        bail!(INVALID_PARAMETER_VALUE: "split points must be distinct and in key order";
+            detail format!("Split point {} is {how} the one before it.", at + 2);
+            hint "List the points in key order, or use ORDER BY and DISTINCT in the query.");
+    }
     let refuse = |why: String| Err(err!(INVALID_PARAMETER_VALUE: why));
-    let Some(status) = regions.iter().find(|status| status.region == region) else {
-        return refuse(format!("the table has no region {}", region.0));
-    };
-    let ends_before = status.stop.as_deref().is_some_and(|stop| stop <= row);
-    if status.start.as_slice() > row || ends_before {
-        return refuse(format!("the key is outside region {}", region.0));
+    let known = |id: &RegionId| regions.iter().any(|status| status.region == *id);
+    if let Some(id) = region.filter(|id| !known(id)) {
+        return refuse(format!("the table has no region {}", id.0));
+    }
+    for (at, row) in rows.iter().enumerate() {
+        let after = regions.partition_point(|status| status.start <= *row);
+        let Some(status) = after.checked_sub(1).map(|at| &regions[at]) else { continue };
+        if let Some(id) = region.filter(|id| status.region != *id) {
+            return refuse(format!("split point {} is outside region {}", at + 1, id.0));
+        }
+        if status.start == *row {
+            return Err(refused(store::Error::InvalidRequest(format!(
+                "region {} already begins at split point {}",
+                status.region.0,
+                at + 1
+            ))));
+        }
     }
     Ok(())
 }
