@@ -135,14 +135,17 @@ fn lateral_row(apply: &Apply) -> Option<GroupedSubquery> {
 fn summarised(summary: AggregateSubquery<'_>, apply: &Apply) -> Option<GroupedSubquery> {
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
     let AggregateSubquery { value: values, aggregates, input, .. } = summary;
-    let mut parts = aggregates.iter().flat_map(Aggregate::expressions);
-    let is_plain = !parts.any(|e| uses_parameters(e, &outer) || is_volatile(e));
-    if !is_plain || values.iter().any(is_volatile) {
-        return None;
-    }
     let inner = extract_correlated(input, &outer)?;
     let put_in = |part: Expr| substitute(part, &inner.output);
-    let aggregates = aggregates.iter().map(|a| a.clone().map_expressions(&put_in)).collect();
+    let aggregates: Vec<Aggregate> =
+        aggregates.iter().map(|a| a.clone().map_expressions(&put_in)).collect();
+    // A column of the input may be an outer column.
+    let refused = |part: &Expr| uses_parameters(part, &outer) || is_volatile(part);
+    if aggregates.iter().flat_map(Aggregate::expressions).any(refused)
+        || values.iter().any(is_volatile)
+    {
+        return None;
+    }
     grouped(inner, aggregates, values, &outer)
 }
 
