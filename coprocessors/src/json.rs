@@ -1,4 +1,4 @@
-//! JSON text of rows for log tables: `{"id": 7, "note": null, "at": "2024-02-29"}`.
+//! JSON text of rows, for log tables and `cells`: `{"id": 7, "note": null, "at": "2024-02-29"}`.
 
 use types::DataType;
 use types::Datum;
@@ -7,7 +7,7 @@ use types::text::{self, TextStyle};
 /// Appends a JSON object of columns: name, type and value of each, in order. Numbers and booleans
 /// become JSON numbers and booleans, NULL becomes `null`, and other values become strings of
 /// their SQL text (times in UTC).
-pub(crate) fn write_object<'a>(
+pub fn write_object<'a>(
     columns: impl Iterator<Item = (&'a str, &'a DataType, &'a Datum)>,
     out: &mut String,
 ) {

@@ -27,7 +27,7 @@ pub mod index;
 pub mod aggregate;
 pub mod top_n;
 pub mod registry;
-mod json;
+pub mod json;
 pub mod audit;
 pub mod summary;
 pub mod ttl_by_column;

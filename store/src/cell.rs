@@ -67,6 +67,17 @@ pub enum CellType {
 }
 
 impl CellType {
+    /// Returns its name, as the HBase shell shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CellType::Put | CellType::ExpiringPut => "Put",
+            CellType::Delete => "Delete",
+            CellType::DeleteFamilyVersion => "DeleteFamilyVersion",
+            CellType::DeleteColumn => "DeleteColumn",
+            CellType::DeleteFamily => "DeleteFamily",
+        }
+    }
+
     /// Returns whether it can mask cells of all columns of a family.
     pub fn is_family_marker(self) -> bool {
         matches!(self, CellType::DeleteFamily | CellType::DeleteFamilyVersion)

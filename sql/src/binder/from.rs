@@ -566,7 +566,7 @@ fn system_rows(
     relation.kind = RelationKind::Opaque;
     relation.rename(renamed)?;
     let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
-    let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
+    let plan = Logical::SystemRows(SystemRows { name, arguments, target: None, columns });
     Ok((Rows::new(plan, types), Scope::of(relation)))
 }
 

@@ -62,7 +62,7 @@ mod variadic;
 mod view;
 mod set_functions;
 mod volatile_operands;
-mod endpoint;
+mod region_function;
 mod table_function;
 mod search_cycle;
 mod with;
@@ -505,10 +505,6 @@ pub struct EmptySystemCatalog;
 
 impl SystemCatalog for EmptySystemCatalog {
     fn view(&self, _: Option<&str>, _: &str) -> Option<Vec<OutputColumn>> {
-        None
-    }
-
-    fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
         None
     }
 }

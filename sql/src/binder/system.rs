@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use types::Datum;
 use types::datatype::RegKind;
-use types::{DataType, Datum};
 
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -21,19 +21,6 @@ pub trait SystemCatalog {
     fn table_oid(&self, _schema: Option<&str>, _name: &str) -> Option<u32> {
         None
     }
-
-    /// Returns whether there is a table function of this name.
-    fn is_function(&self, _name: &str) -> bool {
-        false
-    }
-
-    /// Returns the parameters of a table function. All but the first have the default NULL.
-    fn parameters(&self, _name: &str) -> &'static [(&'static str, DataType)] {
-        &[]
-    }
-
-    /// Returns the columns of a table function for arguments of these types.
-    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
 
     /// Checks that the object that a literal of a `reg…` type names exists. The default checks
     /// nothing, for texts of the catalog.

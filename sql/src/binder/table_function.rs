@@ -6,11 +6,10 @@
 //! combines the join and the function into one node where it can.
 
 use types::DataType;
-use types::cast::CastContext;
 use types::expr::Expr;
 use types::function::sets;
 
-use crate::ast::{self, FunctionCall, Ident, TableFunction};
+use crate::ast::{self, Ident, TableFunction};
 use crate::binder::function::is_undefined_record;
 use crate::binder::json_records::{JsonRows, definitions_missing, definitions_needless};
 use crate::binder::level::{Binder, Clause};
@@ -19,7 +18,7 @@ use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::set_functions::is_set_function;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result};
-use crate::logical::{Logical, OutputColumn, SetCall, SetFunction, SystemRows};
+use crate::logical::{OutputColumn, SetCall, SetFunction};
 
 /// The bound form of a call in FROM.
 enum BoundFromCall {
@@ -37,14 +36,9 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         if let [ast::FromCall { call, definitions }] = function.calls.as_slice()
             && definitions.is_empty()
+            && let Some(bound) = self.bind_region_function(function, call)?
         {
-            let name = call.name.name.value.as_str();
-            if name == "endpoint" && !function.ordinality {
-                return self.bind_endpoint(call, function.alias.as_ref());
-            }
-            if let Some(bound) = self.bind_system_function(call, function)? {
-                return Ok(bound);
-            }
+            return Ok(bound);
         }
         let alone = function.calls.len() == 1 && !function.ordinality;
         let bind = |binder: &mut Self| {
@@ -203,87 +197,6 @@ impl Binder<'_> {
         }
         let made = self.set_routine(call, resolved, defined.as_deref());
         Ok(Some(BoundFromCall::Function(made, Vec::new())))
-    }
-
-    /// Binds a call of a system table function, if it is one.
-    fn bind_system_function(
-        &mut self,
-        call: &FunctionCall,
-        function: &TableFunction,
-    ) -> Result<Option<(Rows, Scope)>> {
-        let name = &call.name.name.value;
-        if !self.system.is_function(name) {
-            return Ok(None);
-        }
-        let position = call.name.position();
-        if function.ordinality {
-            let what = format!("WITH ORDINALITY of {name}");
-            return Err(
-                Error::not_supported(what, "Number the rows with row_number().").at(position)
-            );
-        }
-        let bind = |binder: &mut Self| {
-            let bind = |argument: &ast::FunctionArgument| binder.bind_expr(&argument.value);
-            call.arguments.iter().map(bind).collect::<Result<Vec<Typed>>>()
-        };
-        let (arguments, level) =
-            self.in_new_level(Scope::default(), Clause::FunctionInFrom, bind)?;
-        level.refuse_subqueries("a system function")?;
-        let shown = self.shown_call(name, &arguments);
-        let placed = self.placed(call, arguments)?;
-        let types: Vec<DataType> = placed.iter().flatten().map(Expr::data_type).cloned().collect();
-        let found = placed.is_some().then(|| self.system.function(name, &types)).flatten();
-        let Some((columns, arguments)) = found.zip(placed) else {
-            let call = shown;
-            bail!(UNDEFINED_FUNCTION: "function {call} does not exist";
-                hint "No function matches the given name and argument types. You might need to add explicit type casts.";
-                at position);
-        };
-        let relation = named(function, &columns, columns.len() == 1)?;
-        let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
-        let name = name.clone();
-        let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
-        Ok(Some((Rows::new(plan, types), Scope::of(relation))))
-    }
-}
-
-impl Binder<'_> {
-    /// Returns the arguments of a system table function in the order of its parameters, NULL for
-    /// omitted ones; `None` if it does not accept them.
-    fn placed(&mut self, call: &FunctionCall, arguments: Vec<Typed>) -> Result<Option<Vec<Expr>>> {
-        let parameters = self.system.parameters(&call.name.name.value);
-        let mut placed: Vec<Option<Expr>> = vec![None; parameters.len()];
-        let mut is_named = false;
-        for (position, (argument, value)) in call.arguments.iter().zip(arguments).enumerate() {
-            let at = match &argument.name {
-                Some(name) => parameters.iter().position(|(own, _)| *own == name.value),
-                None if is_named => {
-                    bail!(SYNTAX_ERROR: "positional argument cannot follow named argument"; at value.position);
-                }
-                None => Some(position),
-            };
-            is_named |= argument.name.is_some();
-            let Some((at, (name, data_type))) = at.and_then(|at| Some((at, parameters.get(at)?)))
-            else {
-                return Ok(None);
-            };
-            if placed[at].is_some() {
-                bail!(SYNTAX_ERROR: "argument name \"{name}\" used more than once"; at value.position);
-            }
-            let to = data_type.into();
-            let Some(value) = self.coerce(value, &to, CastContext::Implicit)? else {
-                return Ok(None);
-            };
-            placed[at] = Some(value);
-        }
-        if placed.first().is_none_or(Option::is_none) {
-            return Ok(None);
-        }
-        let values = placed.into_iter().zip(parameters).map(|(value, (_, data_type))| {
-            let null = || Expr::constant(types::Datum::Null, data_type);
-            value.unwrap_or_else(null)
-        });
-        Ok(Some(values.collect()))
     }
 }
 

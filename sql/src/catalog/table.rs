@@ -124,6 +124,16 @@ pub struct Index {
     pub deferral: Deferral,
 }
 
+impl Table {
+    /// Returns the names of the columns of an index, by position in its layout.
+    pub fn index_column_names(&self, index: &Index) -> Vec<String> {
+        let spec = &index.spec;
+        let stored = self.key_columns().chain(spec.include.iter().copied());
+        let stored = stored.map(|column| self.columns[column].name.clone());
+        spec.key_names.iter().cloned().chain(stored).collect()
+    }
+}
+
 impl Index {
     /// Returns whether it is unique, possibly only at the end of a transaction.
     pub fn is_unique(&self) -> bool {
@@ -138,6 +148,13 @@ impl Index {
     /// Returns the SQL text of its predicate; `None` if it is not partial.
     pub fn predicate_text(&self) -> Option<&String> {
         self.texts.get(self.spec.keys.len())
+    }
+}
+
+/// Indexes are equal if they are the same object, as tables are.
+impl PartialEq for Index {
+    fn eq(&self, other: &Index) -> bool {
+        std::ptr::eq(self, other)
     }
 }
 

@@ -21,7 +21,7 @@ mod scan_lock;
 mod scan;
 mod lock_rows;
 mod region_aggregate;
-mod endpoint;
+mod region_function;
 mod system_rows;
 mod values;
 mod filter;

@@ -1,5 +1,5 @@
 //! System views and table functions: rows from the [`SystemSource`](crate::exec::SystemSource),
-//! and endpoint calls.
+//! and functions over regions.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum};
 
 use crate::error::Result;
-use crate::exec::endpoint::EndpointRows;
-use crate::exec::{self, Context, CteScope, Operator, UncorrelatedResults};
+use crate::exec::{self, Context, CteScope, Operator, UncorrelatedResults, region_function};
 use crate::plan::{Plan, SystemRowsNode};
 
 /// Opens a view or function.
@@ -16,8 +15,8 @@ pub(super) fn open(
     node: &Arc<SystemRowsNode>,
     context: &Arc<Context>,
 ) -> Result<Box<dyn Operator>> {
-    if let Some(target) = &node.endpoint {
-        return Ok(Box::new(EndpointRows::open(node, target, context)));
+    if let Some(target) = &node.target {
+        return region_function::open(node, target, context);
     }
     let mut arguments = Vec::with_capacity(node.arguments.len());
     for argument in &node.arguments {

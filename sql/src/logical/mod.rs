@@ -8,6 +8,7 @@
 //! expression then refers to the column that the apply adds. Outer columns that a subquery uses
 //! are parameters of it ([`Apply::bindings`]).
 
+pub mod cells;
 mod current_row;
 mod locks;
 mod merge;
@@ -17,14 +18,16 @@ mod window;
 
 use std::sync::Arc;
 
+use store::TableId;
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
 use types::function::FunctionId;
+use types::rowcode::RowLayout;
 use types::{Batch, DataType, Datum, SqlType};
 
 use crate::ast::SystemTime;
 use crate::catalog::statistics::TableStatistics;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 
 pub use current_row::{CurrentRow, CursorTable};
 pub use data_changing_with::{NamedStep, Steps};
@@ -45,6 +48,18 @@ pub struct OutputColumn {
     pub sql_type: SqlType,
     /// Origin of an unchanged column: relation and column position, for RowDescription.
     pub origin: Option<(Origin, usize)>,
+}
+
+impl OutputColumn {
+    /// Returns computed columns with these names and types.
+    pub fn computed(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
+        let column = |(name, data_type): &(&str, DataType)| OutputColumn {
+            name: (*name).to_owned(),
+            sql_type: data_type.into(),
+            origin: None,
+        };
+        columns.iter().map(column).collect()
+    }
 }
 
 /// Relation that a column originates from.
@@ -346,26 +361,63 @@ pub struct SystemRows {
     pub name: String,
     /// Arguments of a table function, without columns.
     pub arguments: Vec<Expr>,
-    /// Target of `endpoint('t', 'name', …)`.
-    pub endpoint: Option<Arc<EndpointTarget>>,
+    /// Target of a function over the regions of a table.
+    pub target: Option<Arc<RegionFunctionTarget>>,
     /// The columns.
     pub columns: Vec<OutputColumn>,
 }
 
-/// Target of the table function `endpoint`. Its arguments are those of the endpoint, as text,
-/// then the key values of the range's start, then those of its end.
+/// Function over the regions of a table or index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct EndpointTarget {
+pub enum RegionFunction {
+    /// `endpoint`: the name under which the endpoint is attached.
+    Endpoint(String),
+    /// `cells`: the index, or `None` for the table itself.
+    Cells(Option<Arc<Index>>),
+}
+
+/// Target of a [`RegionFunction`]. The arguments of the call are those named here, then the key
+/// values of the range's start, then those of its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegionFunctionTarget {
     /// The table.
     pub table: Arc<Table>,
-    /// Name under which the endpoint is attached.
-    pub name: String,
-    /// Names of the endpoint's arguments.
+    /// The function.
+    pub function: RegionFunction,
+    /// Names of the arguments.
     pub arguments: Vec<String>,
     /// Number of leading key columns that give the range's start; 0: the first row.
     pub start_count: usize,
     /// Number of those that give the range's end; 0: after the last row.
     pub stop_count: usize,
+}
+
+impl RegionFunctionTarget {
+    /// Returns the layout of the rows.
+    pub fn layout(&self) -> &Arc<RowLayout> {
+        match &self.function {
+            RegionFunction::Cells(Some(index)) => &index.spec.layout,
+            RegionFunction::Cells(None) | RegionFunction::Endpoint(_) => &self.table.layout,
+        }
+    }
+
+    /// Returns the store's table.
+    pub fn store_table(&self) -> TableId {
+        match &self.function {
+            RegionFunction::Cells(Some(index)) => index.spec.store_table,
+            RegionFunction::Cells(None) | RegionFunction::Endpoint(_) => self.table.id,
+        }
+    }
+
+    /// Returns the names of the columns of the rows, by position in the layout.
+    pub fn column_names(&self) -> Vec<String> {
+        match &self.function {
+            RegionFunction::Cells(Some(index)) => self.table.index_column_names(index),
+            RegionFunction::Cells(None) | RegionFunction::Endpoint(_) => {
+                self.table.columns.iter().map(|column| column.name.clone()).collect()
+            }
+        }
+    }
 }
 
 /// Join type.

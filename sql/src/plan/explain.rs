@@ -14,7 +14,7 @@ use crate::ast::{SystemTime, SystemTimeForm};
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, JoinKind, LockedTable, MergeAction, OPERATION_COLUMN, OnConflict,
-    SetCall, SetFunction, SetKind, SortKey, TIMESTAMP_COLUMN,
+    RegionFunction, SetCall, SetFunction, SetKind, SortKey, TIMESTAMP_COLUMN,
 };
 use crate::plan::MergePlan;
 use crate::plan::expression::text;
@@ -75,7 +75,7 @@ impl NodeRelation {
 
     /// Returns the relation of system rows; `None` for a function.
     fn of_system(rows: &SystemRowsNode) -> Option<NodeRelation> {
-        let is_view = rows.arguments.is_empty() && rows.endpoint.is_none();
+        let is_view = rows.arguments.is_empty() && rows.target.is_none();
         is_view.then(|| NodeRelation {
             operation: None,
             index: None,
@@ -608,12 +608,10 @@ fn aggregate_text(
 
 /// Returns the column names of the table or index that a path reads, by position in its layout.
 fn layout_names(table: &Table, path: &AccessPath) -> Vec<String> {
-    let table_names = || table.columns.iter().map(|column| column.name.clone());
-    let Some(index) = &path.index else { return table_names().collect() };
-    let name = |column: usize| table.columns[column].name.clone();
-    let keys = index.spec.keys.iter().map(|key| text(key, &table_names().collect::<Vec<_>>()));
-    let primary_key = table.key_columns().map(name);
-    keys.chain(primary_key).chain(index.spec.include.iter().copied().map(name)).collect()
+    match &path.index {
+        None => table.columns.iter().map(|column| column.name.clone()).collect(),
+        Some(index) => table.index_column_names(index),
+    }
 }
 
 fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
@@ -627,14 +625,17 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
 }
 
 fn system_rows_line(rows: &SystemRowsNode, regions: RegionCounts<'_>) -> String {
-    let Some(target) = &rows.endpoint else {
-        let arguments = texts(&rows.arguments, &[]);
-        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
-        return format!("System rows: {}{arguments}, in the session", rows.name);
+    let Some(target) = &rows.target else {
+        return format!("System rows: {}, in the session", rows.name);
     };
     let (given, key) = rows.arguments.split_at(target.arguments.len());
     let (start, stop) = key.split_at(target.start_count);
-    let mut line = format!("Endpoint: {} of {}", target.name, target.table.name);
+    let table = &target.table.name;
+    let mut line = match &target.function {
+        RegionFunction::Endpoint(name) => format!("Endpoint: {name} of {table}"),
+        RegionFunction::Cells(None) => format!("Cells: {table}"),
+        RegionFunction::Cells(Some(index)) => format!("Cells: index {} of {table}", index.name),
+    };
     for (name, value) in target.arguments.iter().zip(given) {
         line.push_str(&format!(", {name} => {}", text(value, &[])));
     }
@@ -643,7 +644,7 @@ fn system_rows_line(rows: &SystemRowsNode, regions: RegionCounts<'_>) -> String 
             line.push_str(&format!(", {word} key ({})", texts(values, &[])));
         }
     }
-    if let Some(count) = regions(target.table.id) {
+    if let Some(count) = regions(target.store_table()) {
         line.push_str(&format!(", in up to {count} region{}", plural(count)));
     }
     line

@@ -33,8 +33,8 @@ use types::{Batch, DataType};
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, EndpointTarget, JoinKind, LockedTable, MergeClause, OnConflict,
-    OutputColumn, Returning, SetFunction, SetKind, SortKey, WindowFunction,
+    ApplyKind, Assignment, JoinKind, LockedTable, MergeClause, OnConflict, OutputColumn,
+    RegionFunctionTarget, Returning, SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -223,8 +223,8 @@ pub struct SystemRowsNode {
     pub name: String,
     /// Arguments of a table function.
     pub arguments: Vec<Expr>,
-    /// Target of `endpoint`.
-    pub endpoint: Option<Arc<EndpointTarget>>,
+    /// Target of a function over the regions of a table.
+    pub target: Option<Arc<RegionFunctionTarget>>,
     /// Column types.
     pub types: Vec<DataType>,
 }

@@ -74,7 +74,7 @@ fn build_step(
             types: rows.columns.iter().map(|column| column.sql_type.base.clone()).collect(),
             name: rows.name,
             arguments: rows.arguments,
-            endpoint: rows.endpoint,
+            target: rows.target,
         }))),
         Logical::Values { types, rows } => {
             unordered(Node::Values(Arc::new(ValuesNode { types, rows, constants: None })))

@@ -10,7 +10,8 @@ use crate::binder::EndpointShape;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::exec::EndpointRequest;
-use crate::system::{SystemContext, output};
+use crate::logical::OutputColumn;
+use crate::system::SystemContext;
 use crate::table_coprocessors::CoprocessorRegistry;
 
 /// Returns the parameters and columns of an endpoint, for the binder.
@@ -23,7 +24,7 @@ pub(super) fn endpoint_shape(
     let columns: Vec<(&str, DataType)> =
         endpoint.columns().iter().map(|column| (column.name, column.data_type.clone())).collect();
     let parameters = endpoint.parameters().iter().map(|parameter| parameter.name).collect();
-    Ok(EndpointShape { parameters, columns: output(&columns) })
+    Ok(EndpointShape { parameters, columns: OutputColumn::computed(&columns) })
 }
 
 /// Calls an endpoint that is attached to a table. Arguments of the call override those of ATTACH.

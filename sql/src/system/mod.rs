@@ -37,10 +37,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use store::cell::CellType;
-use store::{CellBatch, Scan, TableId, TimeRange, Timestamp, Transaction};
+use store::{TableId, Timestamp, Transaction};
 use types::datatype::RegKind;
-use types::datetime::UNIX_EPOCH_SECONDS;
 use types::expr::Routine;
 use types::text::TextStyle;
 use types::vector::BATCH_ROWS;
@@ -49,8 +47,8 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::advisory::SessionLocks;
 use crate::ast::TableName;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
+use crate::catalog::Catalog;
 use crate::catalog::table::{Index, Table};
-use crate::catalog::{Catalog, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
@@ -58,7 +56,7 @@ use crate::logical::{Origin, OutputColumn};
 use crate::plan::Plan;
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
-use crate::system::value::{bytes, text};
+use crate::system::value::text;
 use crate::system::view_cache::SystemViewCache;
 use crate::system::views::DefinitionContext;
 use crate::table_coprocessors::CoprocessorRegistry;
@@ -68,21 +66,6 @@ pub use functions::{CatalogNames, ChangedSetting, ChangedSettings};
 pub(crate) use session::exported_named;
 
 type Row = Vec<Datum>;
-
-/// Parameters of `cells`.
-const CELL_PARAMETERS: &[(&str, DataType)] =
-    &[("table", DataType::Text), ("raw", DataType::Bool), ("versions", DataType::Int4)];
-
-/// Columns of `cells('t', raw => false, versions => 1)`, which lists cells as the HBase shell
-/// does.
-const CELL_COLUMNS: &[(&str, DataType)] = &[
-    ("row", DataType::Bytea),
-    ("family", DataType::Text),
-    ("qualifier", DataType::Text),
-    ("timestamp", DataType::Timestamptz),
-    ("type", DataType::Text),
-    ("value", DataType::Bytea),
-];
 
 /// Columns of system views and table functions, for the binder.
 pub struct SystemNames<'e> {
@@ -124,21 +107,6 @@ impl SystemCatalog for SystemNames<'_> {
             .map(|shape| shape.oid)
     }
 
-    fn is_function(&self, name: &str) -> bool {
-        name == "cells"
-    }
-
-    fn parameters(&self, name: &str) -> &'static [(&'static str, DataType)] {
-        if name == "cells" { CELL_PARAMETERS } else { &[] }
-    }
-
-    fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
-        match name {
-            "cells" if argument_types.len() == CELL_PARAMETERS.len() => Some(output(CELL_COLUMNS)),
-            _ => None,
-        }
-    }
-
     fn check_name(&self, catalog: &Catalog, kind: RegKind, text: &str) -> Result<()> {
         let Some(settings) = self.settings else { return Ok(()) };
         let viewer = DefinitionContext { catalog, settings, coprocessors: None };
@@ -177,17 +145,6 @@ pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, 
         },
     };
     columns.iter().map(|column| origin(column).unwrap_or_default()).collect()
-}
-
-fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
-    columns
-        .iter()
-        .map(|(name, data_type)| OutputColumn {
-            name: (*name).to_owned(),
-            sql_type: (data_type).into(),
-            origin: None,
-        })
-        .collect()
 }
 
 /// Context of system views and functions for one statement.
@@ -249,9 +206,6 @@ impl SystemContext {
 
 impl SystemSource for SystemContext {
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Row>> {
-        if name == "cells" {
-            return cells(self, arguments);
-        }
         if name == SEQUENCE_ROWS {
             return sequence_row(self, arguments);
         }
@@ -334,58 +288,6 @@ fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>>
     };
     let (value, is_called) = source.engine.sequences.state_of(sequence)?;
     Ok(vec![vec![Datum::Int8(value), Datum::Int8(0), Datum::Bool(is_called)]])
-}
-
-/// Returns the cells of a table: `cells(table [, raw [, versions]])`.
-fn cells(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>> {
-    let Some(Datum::Text(name)) = arguments.first() else {
-        bail!(INVALID_PARAMETER_VALUE: "cells() requires the name of a table");
-    };
-    let path = source.settings.search_path();
-    let Some(CatalogRelation::Table(table)) = source.catalog.find_text(name, &path)? else {
-        bail!(UNDEFINED_TABLE: "relation \"{name}\" does not exist");
-    };
-    let raw = matches!(arguments.get(1), Some(Datum::Bool(true)));
-    let versions = match arguments.get(2) {
-        Some(Datum::Int4(count)) if *count > 0 => *count as u32,
-        None | Some(Datum::Null) => 1,
-        Some(_) => {
-            bail!(INVALID_PARAMETER_VALUE: "versions must be a positive integer");
-        }
-    };
-    let scan = Scan { raw, max_versions: versions, time_range: TimeRange::ALL, ..Scan::all() };
-    let mut scanner = source.transaction.scan(table.id, scan)?;
-    let mut batch = CellBatch::new();
-    let mut rows = Vec::new();
-    while scanner.next_batch(1_000, &mut batch)? {
-        for cell in batch.rows().flat_map(|row| row.cells()) {
-            rows.push(cell_row(table, &cell));
-        }
-    }
-    Ok(rows)
-}
-
-fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
-    let family = &table.descriptor.families[usize::from(cell.family)].name;
-    let timestamp = match cell.timestamp {
-        Timestamp::LATEST => i64::MAX,
-        Timestamp(micros) => micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000),
-    };
-    let cell_type = match cell.cell_type {
-        CellType::Put | CellType::ExpiringPut => "Put",
-        CellType::Delete => "Delete",
-        CellType::DeleteColumn => "DeleteColumn",
-        CellType::DeleteFamilyVersion => "DeleteFamilyVersion",
-        CellType::DeleteFamily => "DeleteFamily",
-    };
-    vec![
-        bytes(cell.row),
-        text(family),
-        text(String::from_utf8_lossy(cell.qualifier)),
-        Datum::Timestamptz(timestamp),
-        text(cell_type),
-        bytes(cell.value),
-    ]
 }
 
 /// Returns the values of session information functions that the binder replaces by constants.

@@ -46,10 +46,6 @@ impl SystemCatalog for System {
         (schema == Some("bennu") && name == "regions")
             .then(|| vec![column("table_name", &DataType::Text), column("region", &DataType::Int8)])
     }
-
-    fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
-        None
-    }
 }
 
 /// Returns the plans of the statements, or the first error.

@@ -53,10 +53,6 @@ impl SystemCatalog for System {
         (schema == Some("bennu") && name == "regions")
             .then(|| vec![column("region", &DataType::Int8)])
     }
-
-    fn function(&self, _: &str, _: &[DataType]) -> Option<Vec<OutputColumn>> {
-        None
-    }
 }
 
 impl SystemSource for System {

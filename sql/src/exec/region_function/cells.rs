@@ -1,0 +1,259 @@
+//! The table function `cells('table', …)`: the stored cells of a table or index, as the HBase
+//! shell lists them, with the key and the values decoded.
+//!
+//! Arguments become a scan that the regions execute, with filters on qualifiers (HBase's
+//! QualifierFilter, ColumnPrefixFilter and ColumnRangeFilter), and at most one batch of cells is
+//! in memory: a row of any number of cells is read in parts.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use coprocessors::index::EntryFamily;
+use coprocessors::json;
+use coprocessors::rows::EPOCH_MICROSECONDS;
+use store::cell::{CellRef, CellType};
+use store::scan::filter::CompareOp;
+use store::scan::filter::Comparison;
+use store::scan::{CellWindow, Filter};
+use store::transaction::{PartitionRange, Scanner};
+use store::{CellBatch, Scan, TimeRange, Timestamp};
+use types::datum::Nested;
+use types::rowcode::{ColumnPlace, RowLayout};
+use types::vector::BATCH_ROWS;
+use types::{Batch, DataType, Datum};
+
+use crate::error::{Error, Result};
+use crate::exec::{Context, Operator};
+use crate::logical::{RegionFunction, RegionFunctionTarget};
+use crate::relation_assembly::DEFAULT_FAMILY;
+
+/// Cells of the ranges of a call.
+pub(super) struct CellRows {
+    types: Vec<DataType>,
+    target: Arc<RegionFunctionTarget>,
+    context: Arc<Context>,
+    names: Vec<String>,
+    families: Vec<FamilyCells>,
+    /// The scan, without its range.
+    scan: Scan,
+    ranges: std::vec::IntoIter<PartitionRange>,
+    scanner: Option<Scanner>,
+    batch: CellBatch,
+    rows: std::vec::IntoIter<Vec<Datum>>,
+}
+
+/// A family: its name, and the columns of its packed rows.
+struct FamilyCells {
+    name: String,
+    columns: Vec<usize>,
+}
+
+impl CellRows {
+    /// Opens a call with these arguments, for these ranges.
+    ///
+    /// # Errors
+    ///
+    /// 42704 for an unknown family, 22023 for a negative count.
+    pub(super) fn open(
+        types: &[DataType],
+        target: &Arc<RegionFunctionTarget>,
+        (given, ranges): (&[(String, Datum)], Vec<PartitionRange>),
+        context: &Arc<Context>,
+    ) -> Result<CellRows> {
+        let families = families(target);
+        Ok(CellRows {
+            types: types.to_vec(),
+            names: target.column_names(),
+            scan: scan(target, &families, given)?,
+            families,
+            target: Arc::clone(target),
+            context: Arc::clone(context),
+            ranges: ranges.into_iter(),
+            scanner: None,
+            batch: CellBatch::new(),
+            rows: Vec::new().into_iter(),
+        })
+    }
+
+    /// Reads the next cells; returns whether there are any.
+    fn read(&mut self) -> Result<bool> {
+        loop {
+            let scanner = match &mut self.scanner {
+                Some(scanner) => scanner,
+                None => {
+                    let Some((start, stop)) = self.ranges.next() else { return Ok(false) };
+                    let scan = Scan { start, stop, ..self.scan.clone() };
+                    let table = self.target.store_table();
+                    self.scanner.insert(self.context.transaction.scan(table, scan)?)
+                }
+            };
+            if scanner.next_batch(BATCH_ROWS, &mut self.batch)? {
+                break;
+            }
+            self.scanner = None;
+        }
+        let mut rows = Vec::with_capacity(self.batch.cell_count());
+        for row in self.batch.rows() {
+            let key = self.key(row.key())?;
+            for cell in row.cells() {
+                rows.push(self.row(&cell, key.clone())?);
+            }
+        }
+        self.rows = rows.into_iter();
+        Ok(true)
+    }
+
+    fn row(&self, cell: &CellRef<'_>, key: Datum) -> Result<Vec<Datum>> {
+        let timestamp = match cell.timestamp {
+            Timestamp::LATEST => i64::MAX,
+            Timestamp(micros) => micros.saturating_sub(EPOCH_MICROSECONDS),
+        };
+        let Some(family) = self.families.get(usize::from(cell.family)) else {
+            bail!(INTERNAL_ERROR: "relation has no column family {}", cell.family);
+        };
+        Ok(vec![
+            Datum::bytea(cell.row),
+            Datum::text(family.name.clone()),
+            Datum::text(String::from_utf8_lossy(cell.qualifier).into_owned()),
+            Datum::Timestamptz(timestamp),
+            Datum::text(cell.cell_type.name()),
+            Datum::bytea(cell.value),
+            key,
+            self.columns(cell, family)?,
+        ])
+    }
+
+    /// Returns the values of a row key, as a JSON object.
+    fn key(&self, row_key: &[u8]) -> Result<Datum> {
+        let layout = self.target.layout();
+        let values = layout.decode_key(row_key)?;
+        Ok(self.object(layout.key.iter().map(|key| key.column), &values))
+    }
+
+    /// Returns the values of a put's columns, as a JSON object; NULL for a marker.
+    fn columns(&self, cell: &CellRef<'_>, family: &FamilyCells) -> Result<Datum> {
+        let is_put = matches!(cell.cell_type, CellType::Put | CellType::ExpiringPut);
+        if !is_put || !cell.qualifier.is_empty() {
+            return Ok(Datum::Null);
+        }
+        let layout = self.target.layout();
+        let mut packed = vec![None; layout.family_count];
+        packed[usize::from(cell.family)] = Some(cell.value);
+        let mut values = vec![Datum::Null; family.columns.len()];
+        let decoder = types::rowcode::RowDecoder::new(layout, &family.columns)?;
+        decoder.decode(cell.row, &packed, &mut values)?;
+        Ok(self.object(family.columns.iter().copied(), &values))
+    }
+
+    fn object<'v>(&self, columns: impl Iterator<Item = usize>, values: &'v [Datum]) -> Datum {
+        let layout: &RowLayout = self.target.layout();
+        let named = |(column, value): (usize, &'v Datum)| {
+            (self.names[column].as_str(), &layout.columns[column].data_type, value)
+        };
+        let mut text = String::new();
+        json::write_object(columns.zip(values).map(named), &mut text);
+        Datum::Nested(Nested::Json(text.into()))
+    }
+}
+
+impl Operator for CellRows {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.context.check()?;
+        while self.rows.as_slice().is_empty() {
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+        let rows: Vec<Vec<Datum>> = self.rows.by_ref().take(BATCH_ROWS).collect();
+        Ok(Some(Batch::from_rows(&self.types, &rows)))
+    }
+}
+
+/// Returns the families of the rows, by index.
+fn families(target: &RegionFunctionTarget) -> Vec<FamilyCells> {
+    let (table, layout) = (&target.table, target.layout());
+    let base = &table.descriptor.families;
+    let name = |family: usize| match &target.function {
+        RegionFunction::Cells(Some(index)) => match index.spec.families.all()[family] {
+            EntryFamily::Of { family, .. } if table.layout.living_families() > 1 => {
+                base[family].name.as_str()
+            }
+            EntryFamily::Of { .. } | EntryFamily::Row => DEFAULT_FAMILY,
+        },
+        _ => base[family].name.as_str(),
+    };
+    let columns = |family: usize| {
+        let is_inside = |column: &usize| {
+            matches!(layout.columns[*column].place, ColumnPlace::Packed { family: of, .. } if of == family)
+                && (matches!(target.function, RegionFunction::Cells(Some(_)))
+                    || !table.columns[*column].is_hidden())
+        };
+        (0..layout.columns.len()).filter(is_inside).collect()
+    };
+    let family = |family| FamilyCells { name: name(family).to_owned(), columns: columns(family) };
+    (0..layout.family_count).map(family).collect()
+}
+
+/// Returns the scan of a call with these arguments, over all rows.
+fn scan(
+    target: &RegionFunctionTarget,
+    families: &[FamilyCells],
+    given: &[(String, Datum)],
+) -> Result<Scan> {
+    let mut scan = Scan { batch: Some(BATCH_ROWS as u32), ..Scan::all() };
+    let (mut filters, mut window) = (Vec::new(), CellWindow::ALL);
+    let (mut first, mut end) = (Bound::Unbounded, Bound::Unbounded);
+    let TimeRange { mut min, mut max, .. } = TimeRange::ALL;
+    for (name, value) in given {
+        let bytes = || value.as_str().unwrap_or_default().as_bytes().to_vec();
+        let time = || {
+            let micros = match value {
+                Datum::Timestamptz(micros) => *micros,
+                _ => 0,
+            };
+            Timestamp(micros.saturating_add(EPOCH_MICROSECONDS))
+        };
+        match name.as_str() {
+            "raw" => scan.raw = value.as_bool() == Some(true),
+            "versions" => scan.max_versions = count(name, value, 1)?,
+            "family" => {
+                let name = value.as_str().unwrap_or_default();
+                let found = families.iter().position(|family| family.name == name);
+                let Some(family) = found else {
+                    bail!(UNDEFINED_OBJECT: "column family \"{name}\" of relation \"{}\" does not exist", target.table.name);
+                };
+                scan = scan.family(family as u8);
+            }
+            "qualifier" => {
+                filters.push(Filter::Qualifier(Comparison::binary(CompareOp::Equal, bytes())));
+            }
+            "qualifier_prefix" => filters.push(Filter::ColumnPrefix(vec![bytes()])),
+            "qualifier_start" => first = Bound::Included(bytes()),
+            "qualifier_stop" => end = Bound::Excluded(bytes()),
+            "cell_offset" => window.offset = count(name, value, 0)?,
+            "cell_limit" => window.limit = count(name, value, 0)?,
+            "time_start" => min = time(),
+            "time_stop" => max = time(),
+            other => return Err(err!(INTERNAL_ERROR: "unknown parameter \"{other}\" of cells()")),
+        }
+    }
+    if (&first, &end) != (&Bound::Unbounded, &Bound::Unbounded) {
+        filters.push(Filter::ColumnRange { start: first, stop: end });
+    }
+    if window.limit == 0 {
+        scan.limit = Some(0);
+    }
+    scan.filter = (!filters.is_empty()).then_some(Filter::All(filters));
+    scan.cells = window;
+    scan.time_range = TimeRange::new(min, max);
+    Ok(scan)
+}
+
+/// Returns a count that is at least `minimum`.
+fn count(name: &str, value: &Datum, minimum: u32) -> Result<u32> {
+    let count = value.as_i64().and_then(|count| u32::try_from(count).ok());
+    count.filter(|count| *count >= minimum).ok_or_else(|| {
+        let what = if minimum > 0 { "be a positive integer" } else { "not be negative" };
+        err!(INVALID_PARAMETER_VALUE: "{name} must {what}")
+    })
+}
