@@ -142,6 +142,7 @@ pub fn table_of(
         indexes,
         foreign_keys: record.foreign_keys.clone(),
         without_triggers: record.without_triggers,
+        client_timestamps: record.client_timestamps,
         coprocessors,
         descriptor: Arc::clone(&record.descriptor),
         row_type: DerivedCache::default(),

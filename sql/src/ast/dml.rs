@@ -38,10 +38,36 @@ pub struct Upsert {
     pub source: InsertSource,
     /// `ON DUPLICATE KEY …`
     pub on_duplicate: Option<OnDuplicate>,
+    /// `WITH TIMESTAMP …, TTL …`
+    pub attributes: CellAttributes,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
+}
+
+/// `WITH …` of UPSERT and DELETE: attributes of the written cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellAttributes<E = Expr> {
+    /// `TIMESTAMP`: of a put; a delete masks the versions up to it.
+    pub timestamp: Option<E>,
+    /// `VERSION`: the timestamp of the only version that a delete masks.
+    pub version: Option<E>,
+    /// `TTL`: the age at which a put expires.
+    pub ttl: Option<E>,
+}
+
+impl<E> Default for CellAttributes<E> {
+    fn default() -> CellAttributes<E> {
+        CellAttributes { timestamp: None, version: None, ttl: None }
+    }
+}
+
+impl<E> CellAttributes<E> {
+    /// Returns the expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &E> {
+        self.timestamp.iter().chain(&self.version).chain(&self.ttl)
+    }
 }
 
 /// A target column, or a part of one.
@@ -253,6 +279,8 @@ pub struct DeleteStatement {
     pub using: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Selection>,
+    /// `WITH TIMESTAMP …`, `WITH VERSION …`
+    pub attributes: CellAttributes,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`

@@ -48,9 +48,10 @@ pub use ddl::{
     Truncate,
 };
 pub use dml::{
-    AssignedValue, AssignmentClause, ConflictAction, ConflictTargetClause, DeleteStatement,
-    InsertSource, InsertStatement, MergeActionClause, MergeStatement, MergeWhenClause,
-    OnConflictClause, OnDuplicate, Selection, TargetColumn, TargetStep, UpdateStatement, Upsert,
+    AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
+    DeleteStatement, InsertSource, InsertStatement, MergeActionClause, MergeStatement,
+    MergeWhenClause, OnConflictClause, OnDuplicate, Selection, TargetColumn, TargetStep,
+    UpdateStatement, Upsert,
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use expr::{

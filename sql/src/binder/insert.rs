@@ -10,7 +10,9 @@ use types::cast::CastContext;
 use types::expr::Expr;
 
 use crate::ast::constant_run::ConstantRun;
-use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, TargetColumn};
+use crate::ast::{
+    self, AssignedValue, CellAttributes, InsertSource, OnDuplicate, Overriding, TargetColumn,
+};
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::conflict::{column_types, refuse_deferrable};
@@ -40,8 +42,17 @@ impl Binder<'_> {
         let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
         let (scope, types) = (Scope::of(written.relation(&alias)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
-        let insert =
-            Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
+        let attributes = CellAttributes::default();
+        let insert = Insert {
+            table,
+            source,
+            named_columns,
+            on_conflict,
+            conflict_row,
+            attributes,
+            checks,
+            returning,
+        };
         Ok(returning_query(BoundPlan::Insert(insert), query))
     }
 
@@ -70,8 +81,26 @@ impl Binder<'_> {
         };
         let (scope, types) = (Scope::of(written.relation(name)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
-        let insert =
-            Insert { table, source, named_columns, on_conflict, conflict_row, checks, returning };
+        let attributes = self.bind_cell_attributes(&table, &upsert.attributes)?;
+        if upsert.on_duplicate.is_some()
+            && let Some(first) = upsert.attributes.expressions().next()
+        {
+            return Err(Error::not_supported(
+                "WITH TIMESTAMP or TTL of UPSERT … ON DUPLICATE KEY",
+                "Use UPSERT without ON DUPLICATE KEY.",
+            )
+            .at(first.position()));
+        }
+        let insert = Insert {
+            table,
+            source,
+            named_columns,
+            on_conflict,
+            conflict_row,
+            attributes,
+            checks,
+            returning,
+        };
         Ok(returning_query(BoundPlan::Insert(insert), query))
     }
 

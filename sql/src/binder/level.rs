@@ -75,6 +75,8 @@ pub(super) enum Clause {
     QueryInFrom,
     Call,
     SystemTime,
+    /// `WITH TIMESTAMP` and similar of UPSERT and DELETE.
+    CellAttributes,
     Filter,
     /// An offset of a window frame.
     Frame(FrameUnits),
@@ -187,6 +189,7 @@ impl Clause {
             Clause::QueryInFrom => "FROM clause of their own query level",
             Clause::Call => "CALL arguments",
             Clause::SystemTime => "FOR SYSTEM_TIME",
+            Clause::CellAttributes => "WITH of a data-changing statement",
             Clause::Filter => "FILTER",
             Clause::Frame(FrameUnits::Rows) => "window ROWS",
             Clause::Frame(FrameUnits::Range) => "window RANGE",

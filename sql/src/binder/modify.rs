@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use store::transaction::LockWait;
-use types::DataType;
+use types::cast::CastContext;
 use types::expr::Expr;
+use types::{DataType, SqlType};
 
-use crate::ast::{self, Hint, LockStrength, SelectItem, TableName, TableRef};
+use crate::ast::{self, CellAttributes, Hint, LockStrength, SelectItem, TableName, TableRef};
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::lock_marks::apply_hints;
@@ -21,6 +22,7 @@ use crate::binder::select::Target;
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
+use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     BoundPlan, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning,
@@ -185,8 +187,64 @@ impl Binder<'_> {
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
-        let delete = Delete { table, source: rows.plan, reads_timestamp, recheck, returning };
+        let attributes = self.bind_cell_attributes(&table, &delete.attributes)?;
+        let source = rows.plan;
+        let delete = Delete { table, source, reads_timestamp, recheck, attributes, returning };
         Ok(returning_query(BoundPlan::Delete(delete), query))
+    }
+
+    /// Binds the attributes of the cells that a statement writes to a table.
+    pub(super) fn bind_cell_attributes(
+        &mut self,
+        table: &Table,
+        attributes: &CellAttributes,
+    ) -> Result<CellAttributes<Expr>> {
+        if let Some(first) = attributes.expressions().next()
+            && !table.client_timestamps
+        {
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "timestamps of table \"{}\" are those of commits", table.name;
+                hint "Use ALTER TABLE {} SET (timestamps = 'client').", types::function::quote_ident(&table.name);
+                at first.position());
+        }
+        let CellAttributes { timestamp, version, ttl } = attributes;
+        let families = table.layout.living_families();
+        if let Some(first) = version.iter().chain(ttl).next()
+            && families > 1
+        {
+            return Err(Error::not_supported(
+                format!("WITH VERSION or TTL in a table of {families} column families"),
+                "Use a table with one column family, or the option TTL of a family.",
+            )
+            .at(first.position()));
+        }
+        let mut bind = |name: &str, written: &Option<ast::Expr>, to: DataType| match written {
+            Some(written) => self.bind_cell_attribute(name, written, &to.into()).map(Some),
+            None => Ok(None),
+        };
+        Ok(CellAttributes {
+            timestamp: bind("TIMESTAMP", timestamp, DataType::Timestamptz)?,
+            version: bind("VERSION", version, DataType::Timestamptz)?,
+            ttl: bind("TTL", ttl, DataType::Interval)?,
+        })
+    }
+
+    fn bind_cell_attribute(
+        &mut self,
+        name: &str,
+        written: &ast::Expr,
+        to: &SqlType,
+    ) -> Result<Expr> {
+        let bind = |binder: &mut Self| {
+            let value = binder.bind_expr(written)?;
+            let (from, position) = (value.base().clone(), value.position);
+            binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
+                err!(DATATYPE_MISMATCH: "argument of WITH {name} must be type {}, not type {}",
+                    to.base.sql_name(), from.sql_name(); with_type_mention from; at position)
+            })
+        };
+        let (expr, level) = self.in_new_level(Scope::default(), Clause::CellAttributes, bind)?;
+        level.refuse_subqueries("WITH of a data-changing statement")?;
+        Ok(expr)
     }
 
     /// Binds RETURNING over the row in table order, with columns of these types. If it has

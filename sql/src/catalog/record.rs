@@ -206,6 +206,8 @@ pub struct TableRecord {
     /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
     /// checked when its rows change.
     pub without_triggers: bool,
+    /// Statements may set the timestamps of cells.
+    pub client_timestamps: bool,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

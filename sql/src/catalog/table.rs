@@ -62,6 +62,8 @@ pub struct Table {
     /// `DISABLE TRIGGER ALL`: neither its foreign keys nor those that reference it are checked
     /// when its rows change.
     pub without_triggers: bool,
+    /// Statements may set the timestamps of cells.
+    pub client_timestamps: bool,
     /// The attached coprocessors, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// Its description in the store: families, TTL, versions.

@@ -27,7 +27,7 @@ use crate::ddl::user_type::stored_text;
 use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
-use crate::storage_options::{OptionScope, set_unlogged};
+use crate::storage_options::{OptionScope, TimestampSource, set_unlogged};
 
 /// The maximum number of columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -99,6 +99,7 @@ pub fn record(
             ..IgnoredTableAttributes::default()
         },
         without_triggers: Default::default(),
+        client_timestamps: options.settings.timestamps == TimestampSource::Client,
         unknown: Default::default(),
     };
     set_unlogged(&mut record, statement.unlogged);

@@ -171,6 +171,11 @@ impl Ddl<'_> {
             let what = "a foreign key that references a table with a TTL";
             return Err(Error::not_supported(what, "Remove TTL from the referenced table."));
         }
+        if record.client_timestamps || referenced.client_timestamps {
+            let what = "a foreign key of or to a table with TIMESTAMPS = CLIENT";
+            let hint = "Create the tables without the option.";
+            return Err(Error::not_supported(what, hint));
+        }
         for id in [record.descriptor.id, referenced.descriptor.id] {
             if let Some((_, writer)) = self.engine.writers_to(id).first() {
                 let name = &writer.record.name;

@@ -219,7 +219,9 @@ impl Ddl<'_> {
             self.create_in_store(&index.descriptor)?;
         }
         self.prepare_server_targets(&table)?;
-        self.begin_history(table.oid)?;
+        if !table.client_timestamps {
+            self.begin_history(table.oid)?;
+        }
         for index in &record.indexes {
             self.begin_index_history(table.oid, index.oid)?;
         }

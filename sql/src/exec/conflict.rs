@@ -15,7 +15,7 @@ use types::Datum;
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
 use crate::exec::row_changes::RowChanges;
-use crate::exec::row_writer::WrittenFamilies;
+use crate::exec::row_writer::{CellStamp, WrittenFamilies};
 use crate::exec::target_rows::{lock_and_read, with_subqueries};
 use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
@@ -41,14 +41,27 @@ struct ConflictingRow {
 
 impl<'a> ConflictWriter<'a> {
     /// Returns a writer with no staged rows.
-    pub(super) fn new(plan: &'a InsertPlan) -> ConflictWriter<'a> {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CellStamp::of`]; 0A000 where the table or the columns do not allow the
+    /// attributes.
+    pub(super) fn new(plan: &'a InsertPlan, context: &Context) -> Result<ConflictWriter<'a>> {
         let table = &plan.table;
         let keys: Vec<usize> = table.key_columns().collect();
         let names_all = (0..table.columns.len())
             .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let changes = RowChanges::new(table, "updated", &plan.checks, plan.returning.as_ref());
-        ConflictWriter { plan, table, changes, touched: AHashSet::new(), names_all }
+        let mut changes = RowChanges::new(table, "updated", &plan.checks, plan.returning.as_ref());
+        let stamp = CellStamp::of(&plan.attributes, context)?;
+        if stamp.timestamp.is_some() && !names_all {
+            return Err(Error::not_supported(
+                "UPSERT … WITH TIMESTAMP of some columns of a row",
+                "Name all columns: the packed row has one timestamp.",
+            ));
+        }
+        changes.writer.stamp = stamp;
+        Ok(ConflictWriter { plan, table, changes, touched: AHashSet::new(), names_all })
     }
 
     /// Stages pending rows and returns the result of the statement.
@@ -96,6 +109,10 @@ impl<'a> ConflictWriter<'a> {
         context.claims_row(table.id, &key);
         changes.writer.flush_row(&key, context)?;
         let mut previous = PreviousRow::Unknown;
+        if changes.writer.stamp.timestamp.is_some() {
+            // Observers check the newest version only.
+            table.constraints.check_row(&values, &context.eval)?;
+        }
         if !self.names_all || context.watches(table) {
             let mode = LockMode::NoKeyExclusive;
             let old = lock_and_read((table, &key), mode, &mut changes.cells, context)?;

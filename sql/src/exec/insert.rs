@@ -60,7 +60,7 @@ impl RowSink {
 /// Executes an INSERT or UPSERT.
 pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut source = build(&plan.source, context)?;
-    let mut writer = ConflictWriter::new(plan);
+    let mut writer = ConflictWriter::new(plan, context)?;
     while let Some(batch) = source.next()? {
         context.check()?;
         for row in 0..batch.row_count {

@@ -4,18 +4,22 @@
 //! constraints, index maintenance and coprocessors as observers of the staged mutations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
+use coprocessors::rows::EPOCH_MICROSECONDS;
 use smallvec::SmallVec;
 use store::transaction::Locking;
 use store::transaction::{PreviousRow, RowExpectation};
-use store::{CellBatch, Mutation};
+use store::{CellBatch, Edit, Mutation, Timestamp};
 use types::Datum;
+use types::expr::Expr;
 use types::rowcode::{ColumnPlace, RowPacker, key_loses_form};
 
+use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::duplicate_key_errors;
 
@@ -24,9 +28,74 @@ const BATCH_MUTATIONS: usize = 1000;
 /// Size of new and previous values in bytes at which a batch is staged.
 const BATCH_MUTATION_BYTES: usize = 1 << 20;
 
+/// Attributes of the cells that a statement writes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CellStamp {
+    /// Timestamp of puts; a delete masks the versions up to it. `None` for the commit time.
+    pub timestamp: Option<Timestamp>,
+    /// Timestamp of the only version that a delete masks.
+    pub version: Option<Timestamp>,
+    /// Age at which puts expire.
+    pub ttl: Option<Duration>,
+}
+
+impl CellStamp {
+    /// Evaluates the attributes of a statement.
+    ///
+    /// # Errors
+    ///
+    /// 22004 for NULL; 22008 for a time in the future, or that is not finite; 22023 for a TTL
+    /// that is less than a millisecond.
+    pub(super) fn of(attributes: &CellAttributes<Expr>, context: &Context) -> Result<CellStamp> {
+        let present = context.transaction.present();
+        let time = |name: &str, time: &Option<Expr>| match time {
+            None => Ok(None),
+            Some(time) => timestamp(name, &context.value(time)?, present).map(Some),
+        };
+        Ok(CellStamp {
+            timestamp: time("TIMESTAMP", &attributes.timestamp)?,
+            version: time("VERSION", &attributes.version)?,
+            ttl: match &attributes.ttl {
+                None => None,
+                Some(age) => Some(ttl(&context.value(age)?)?),
+            },
+        })
+    }
+}
+
+/// Returns the timestamp of a cell; those after `present` would hide later commits.
+fn timestamp(name: &str, time: &Datum, present: Timestamp) -> Result<Timestamp> {
+    let micros = match time {
+        Datum::Timestamptz(micros) if ![i64::MIN, i64::MAX].contains(micros) => *micros,
+        Datum::Timestamptz(_) => {
+            bail!(DATETIME_FIELD_OVERFLOW: "argument of WITH {name} must be finite");
+        }
+        _ => bail!(NULL_VALUE_NOT_ALLOWED: "argument of WITH {name} must not be null"),
+    };
+    let timestamp = Timestamp(micros.saturating_add(EPOCH_MICROSECONDS));
+    if timestamp > present {
+        bail!(DATETIME_FIELD_OVERFLOW: "argument of WITH {name} is in the future");
+    }
+    Ok(timestamp)
+}
+
+fn ttl(age: &Datum) -> Result<Duration> {
+    let Datum::Interval(age) = age else {
+        bail!(NULL_VALUE_NOT_ALLOWED: "argument of WITH TTL must not be null");
+    };
+    match u64::try_from(age.span()).ok().filter(|micros| *micros >= 1_000) {
+        Some(micros) => Ok(Duration::from_micros(micros)),
+        None => {
+            bail!(INVALID_PARAMETER_VALUE: "argument of WITH TTL must be at least a millisecond")
+        }
+    }
+}
+
 /// Writer that stages rows of one table, in batches.
 pub(super) struct RowWriter {
     table: Arc<Table>,
+    /// Attributes of the written cells.
+    pub(super) stamp: CellStamp,
     /// Packer of each family; empty before the first row.
     packers: Vec<RowPacker>,
     pending: Vec<Mutation>,
@@ -41,6 +110,7 @@ impl RowWriter {
     pub(super) fn new(table: &Arc<Table>) -> RowWriter {
         RowWriter {
             table: Arc::clone(table),
+            stamp: CellStamp::default(),
             packers: Vec::new(),
             pending: Vec::new(),
             pending_bytes: 0,
@@ -94,7 +164,18 @@ impl RowWriter {
         previous: PreviousRow,
         context: &Context,
     ) -> Result<()> {
-        self.push(deletion(key, previous, Locking::RowGoes), context)
+        let mut mutation = Mutation { previous, locking: Locking::RowGoes, ..Mutation::new(key) };
+        let CellStamp { timestamp, version, .. } = self.stamp;
+        match version {
+            None => mutation.edits.push(Edit::DeleteRow { timestamp }),
+            Some(timestamp) => {
+                let families = 0..self.table.layout.family_count as u8;
+                let delete = |family| Edit::DeleteFamilyVersion { family, timestamp };
+                mutation.edits.extend(families.map(delete));
+                mutation.locking = Locking::RowKeepsKey;
+            }
+        }
+        self.push(mutation, context)
     }
 
     /// Deletes a row that is inserted again with another key.
@@ -104,7 +185,8 @@ impl RowWriter {
         previous: PreviousRow,
         context: &Context,
     ) -> Result<()> {
-        self.push(deletion(key, previous, Locking::Row), context)
+        let deleted = Mutation::new(key).delete_row();
+        self.push(Mutation { previous, locking: Locking::Row, ..deleted }, context)
     }
 
     /// Stages pending mutations, so that locked reads see them, and checks their new references:
@@ -237,6 +319,11 @@ impl RowWriter {
         );
         let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
+        let CellStamp { timestamp, ttl, .. } = self.stamp;
+        if ttl.is_some() {
+            // A version without the TTL must not reappear when this one expires.
+            mutation.edits.push(Edit::DeleteRow { timestamp });
+        }
         for (family, packer) in self.packers.iter().enumerate() {
             let is_written = !self.table.layout.dropped.contains(&family)
                 && match &written {
@@ -247,8 +334,9 @@ impl RowWriter {
             if !is_written {
                 continue;
             }
-            let packed = packer.pack(values, &mut pace)?;
-            mutation = mutation.put(family as u8, Vec::new(), packed);
+            let value = packer.pack(values, &mut pace)?;
+            let (family, qualifier) = (family as u8, Vec::new());
+            mutation.edits.push(Edit::Put { family, qualifier, timestamp, value, ttl });
         }
         Ok(mutation)
     }
@@ -265,11 +353,6 @@ impl RowWriter {
                 in_family(column, family) && !(value.is_null() && column.missing.is_null())
             })
     }
-}
-
-/// Returns the deletion of a row with the previous state `previous`.
-fn deletion(key: Vec<u8>, previous: PreviousRow, locking: Locking) -> Mutation {
-    Mutation { previous, locking, ..Mutation::new(key).delete_row() }
 }
 
 fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {

@@ -6,6 +6,7 @@ use ahash::AHashSet;
 
 use crate::error::Result;
 use crate::exec::row_changes::RowChanges;
+use crate::exec::row_writer::CellStamp;
 use crate::exec::target_rows::{ConditionRecheck, TargetChange, TargetSource, take_target};
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::plan::RowChangePlan;
@@ -20,6 +21,7 @@ pub(super) fn run(plan: &RowChangePlan, context: &Arc<Context>) -> Result<Modify
     let mut targets = TargetSource::open(table, &plan.source, context)?;
     let recheck = ConditionRecheck::new(&plan.recheck, plan.reads_timestamp);
     let mut changes = RowChanges::new(table, change.done(), &plan.checks, plan.returning.as_ref());
+    changes.writer.stamp = CellStamp::of(&plan.attributes, context)?;
     let mut seen = AHashSet::new();
     let mut seen_bytes = 0;
     while let Some(mut target) = targets.next()? {

@@ -25,7 +25,7 @@ use types::function::FunctionId;
 use types::rowcode::RowLayout;
 use types::{Batch, DataType, Datum, SqlType};
 
-use crate::ast::SystemTime;
+use crate::ast::{CellAttributes, SystemTime};
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::{Index, Table};
 
@@ -706,6 +706,8 @@ pub struct Insert {
     pub on_conflict: OnConflict,
     /// Input row of the conflict action, where it has subqueries.
     pub conflict_row: Option<Box<RowAtHand>>,
+    /// Attributes of the written cells.
+    pub attributes: CellAttributes<Expr>,
     /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheck>,
     /// RETURNING.
@@ -834,6 +836,8 @@ pub struct Delete {
     pub reads_timestamp: bool,
     /// See [`Update::recheck`].
     pub recheck: Option<Expr>,
+    /// Attributes of the delete markers.
+    pub attributes: CellAttributes<Expr>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }

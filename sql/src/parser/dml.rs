@@ -6,10 +6,10 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::query::hints;
 use crate::ast::{
-    AssignedValue, AssignmentClause, ColumnName, ConflictAction, ConflictTargetClause,
-    DeleteStatement, Expr, Hint, Ident, InsertSource, InsertStatement, OnConflictClause,
-    OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem, Selection, Statement, Subscript,
-    TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
+    AssignedValue, AssignmentClause, CellAttributes, ColumnName, ConflictAction,
+    ConflictTargetClause, DeleteStatement, Expr, Hint, Ident, InsertSource, InsertStatement,
+    OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem, Selection,
+    Statement, Subscript, TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
 };
 
 impl TokenCursor<'_> {
@@ -65,8 +65,9 @@ impl TokenCursor<'_> {
         } else {
             None
         };
+        let attributes = self.cell_attributes(&["timestamp", "ttl"])?;
         let returning = self.returning()?;
-        let upsert = Upsert { table, columns, source, on_duplicate, returning, hints };
+        let upsert = Upsert { table, columns, source, on_duplicate, attributes, returning, hints };
         Ok(Statement::Upsert(Box::new(upsert)))
     }
 
@@ -147,7 +148,7 @@ impl TokenCursor<'_> {
         let start = self.position();
         self.advance();
         let rows = self.value_rows()?;
-        if self.at_end() || self.is_word("on") || self.is_word("returning") {
+        if self.at_end() || ["on", "with", "returning"].iter().any(|word| self.is_word(word)) {
             return Ok(InsertSource::Values(rows));
         }
         // VALUES is followed by more: it is the first operand of a larger query.
@@ -259,9 +260,11 @@ impl TokenCursor<'_> {
             return Err(ParseError::unsupported("DELETE … LIMIT", self.position())
                 .with_hint("Use a subquery: WHERE key IN (SELECT key … LIMIT n)."));
         }
+        let attributes = self.cell_attributes(&["timestamp", "version"])?;
         let returning = self.returning()?;
         let with = None;
-        let delete = DeleteStatement { with, table, alias, using, selection, returning, hints };
+        let delete =
+            DeleteStatement { with, table, alias, using, selection, attributes, returning, hints };
         Ok(Statement::Delete(Box::new(delete)))
     }
 
@@ -301,6 +304,37 @@ impl TokenCursor<'_> {
             return self.name().map(Selection::CurrentOf).map(Some);
         }
         Ok(self.selection()?.map(Selection::Where))
+    }
+
+    /// Reads `WITH TIMESTAMP …, TTL …`, of which each word may occur once.
+    fn cell_attributes(&mut self, words: &[&str]) -> Result<CellAttributes> {
+        let mut attributes = CellAttributes::default();
+        if !self.take_word("with") {
+            return Ok(attributes);
+        }
+        self.list(|cursor| {
+            let Some(word) = words.iter().find(|word| cursor.is_word(word)) else {
+                return Err(cursor.unexpected());
+            };
+            let attribute = match *word {
+                "timestamp" => &mut attributes.timestamp,
+                "version" => &mut attributes.version,
+                _ => &mut attributes.ttl,
+            };
+            if attribute.is_some() {
+                return Err(cursor.unexpected());
+            }
+            cursor.advance();
+            *attribute = Some(cursor.expr()?);
+            Ok(())
+        })?;
+        match (&attributes.timestamp, &attributes.version) {
+            (Some(_), Some(version)) => {
+                let message = "TIMESTAMP and VERSION exclude each other";
+                Err(ParseError::syntax(message, Some(version.position())))
+            }
+            _ => Ok(attributes),
+        }
     }
 
     fn returning(&mut self) -> Result<Vec<SelectItem>> {

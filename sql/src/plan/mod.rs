@@ -31,6 +31,7 @@ use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
 use types::{Batch, DataType};
 
+use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, JoinKind, LockedTable, MergeClause, OnConflict, OutputColumn,
@@ -611,6 +612,8 @@ pub struct InsertPlan {
     pub on_conflict: OnConflict,
     /// Input row of the action, where it has subqueries.
     pub conflict_row: Option<RowAtHandPlan>,
+    /// Attributes of the written cells.
+    pub attributes: CellAttributes<Expr>,
     /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
@@ -653,6 +656,8 @@ pub struct RowChangePlan {
     pub assignments: Option<Vec<Assignment>>,
     /// True if a row may occur more than once; only the first counts.
     pub repeats: bool,
+    /// Attributes of the delete markers.
+    pub attributes: CellAttributes<Expr>,
     /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.

@@ -55,6 +55,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 
+use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{
@@ -185,7 +186,8 @@ fn plan_insert(insert: &Insert, aids: PlannerInputs<'_>) -> Plan {
         let values = assignments.iter().map(|assignment| &assignment.value);
         count = count.max(largest(values.chain(predicate)));
     }
-    count = count.max(largest(returned(&insert.returning)));
+    let own = returned(&insert.returning).chain(insert.attributes.expressions());
+    count = count.max(largest(own));
     let given = insert.checks.iter().flat_map(|check| &check.row).chain(&insert.conflict_row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
     debug_assert_eq!(
@@ -202,6 +204,7 @@ fn plan_insert(insert: &Insert, aids: PlannerInputs<'_>) -> Plan {
         table: Arc::clone(&insert.table),
         source,
         named_columns: insert.named_columns.clone(),
+        attributes: insert.attributes.clone(),
         on_conflict: insert.on_conflict.clone(),
         conflict_row,
         checks,
@@ -276,6 +279,7 @@ fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
         source: target_rows(&update.table, &update.source, &mut count, aids),
         reads_timestamp: update.reads_timestamp,
         checks: view_checks(&update.checks, &mut count, aids),
+        attributes: CellAttributes::default(),
         recheck: update.recheck.clone(),
         assignments: Some(update.assignments.clone()),
         repeats: update.repeats,
@@ -286,12 +290,14 @@ fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
 
 fn plan_delete(delete: &Delete, aids: PlannerInputs<'_>) -> Plan {
     let own = returned(&delete.returning).chain(&delete.recheck);
+    let own = own.chain(delete.attributes.expressions());
     let mut count = largest(own).max(parameters_of(&delete.source));
     let root = PlanRoot::Change(RowChangePlan {
         table: Arc::clone(&delete.table),
         source: target_rows(&delete.table, &delete.source, &mut count, aids),
         reads_timestamp: delete.reads_timestamp,
         checks: Vec::new(),
+        attributes: delete.attributes.clone(),
         recheck: delete.recheck.clone(),
         assignments: None,
         repeats: false,

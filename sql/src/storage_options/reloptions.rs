@@ -13,6 +13,7 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::table::{OPTIONS, OptionScope};
+use crate::storage_options::value::TimestampSource;
 
 /// Returns the options of a table.
 pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
@@ -22,6 +23,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
     }
     let mut settings = StorageSettings {
         salt_buckets: record.salt_buckets,
+        timestamps: timestamp_source(record),
         column_families: column_families(record),
         table: TableDescriptor::clone(&record.descriptor),
         ..StorageSettings::default()
@@ -33,6 +35,14 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
     options.extend(changed(&settings, |scopes| !scopes.contains(&OptionScope::Family)));
     options.extend(family_options(&record.descriptor));
     options
+}
+
+/// Returns the source of the timestamps of a table.
+pub(crate) fn timestamp_source(record: &TableRecord) -> TimestampSource {
+    match record.client_timestamps {
+        true => TimestampSource::Client,
+        false => TimestampSource::Commit,
+    }
 }
 
 /// Returns the options of an index.

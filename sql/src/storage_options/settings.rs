@@ -7,7 +7,7 @@ use store::quota::QuotaLimits;
 use store::{FamilyDescriptor, TableId};
 
 use crate::catalog::record::TableRecord;
-use crate::storage_options::value::SplitAlgorithm;
+use crate::storage_options::value::{SplitAlgorithm, TimestampSource};
 
 /// Settings of a table or an index, of one of its families, and quotas of a table or a role.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,8 @@ pub struct StorageSettings {
     pub split_regions: Option<u32>,
     /// Families with the names of their columns.
     pub column_families: Vec<(String, Vec<String>)>,
+    /// Source of timestamps.
+    pub timestamps: TimestampSource,
     /// The table, without its families.
     pub table: TableDescriptor,
     /// One family, or the options of all families.
@@ -36,6 +38,7 @@ impl Default for StorageSettings {
             split_algorithm: None,
             split_regions: None,
             column_families: Vec::new(),
+            timestamps: TimestampSource::Commit,
             table: TableDescriptor {
                 id: TableId(0),
                 name: String::new(),

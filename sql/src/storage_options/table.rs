@@ -17,7 +17,9 @@ use crate::storage_options::parse::{
     OptionKind, cleanup, column_families, duration, not_yet, oids, split_policy, storage,
 };
 use crate::storage_options::settings::StorageSettings;
-use crate::storage_options::value::{OptionDatum, OptionField, SplitAlgorithm, WordField};
+use crate::storage_options::value::{
+    OptionDatum, OptionField, SplitAlgorithm, TimestampSource, WordField,
+};
 
 /// Option of a table, a column family, an index, a column or a role.
 pub struct OptionSpec {
@@ -246,6 +248,8 @@ options! {
             "compaction policy; FIFO merges nothing, drops files whose rows have all expired, and requires a TTL";
         "major_compaction_period" => DURATION, FAMILIES, "FOREVER", AtCommit, field!(family.compaction.major_period),
             "age of the oldest file at which all files are merged; FOREVER: only by MAJOR COMPACT";
+        "timestamps" => Word(TimestampSource::WORDS), TABLES, "COMMIT", AtCommit, field!(timestamps),
+            "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP`, `VERSION` and `TTL`, and remains";
         "storage" => Special("ROW", storage), TABLES, "ROW", Never, None, "for compatibility with Phoenix";
         "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";
         "oids" => Special("FALSE", oids), TABLES, "FALSE", Never, None, "for compatibility with PostgreSQL";

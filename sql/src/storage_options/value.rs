@@ -97,6 +97,15 @@ pub enum SplitAlgorithm {
     Uniform,
 }
 
+/// Source of the timestamps of a table's cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimestampSource {
+    /// The commit.
+    Commit,
+    /// The commit, or the client where a statement has `WITH TIMESTAMP`.
+    Client,
+}
+
 impl<F: OptionField> OptionField for Option<F> {
     fn datum(&self) -> OptionDatum {
         self.as_ref().map_or(OptionDatum::Absent, F::datum)
@@ -163,6 +172,7 @@ word_fields! {
     bool { true => "true" => true, false => "false" => false }
     Durability { SyncWal "sync_wal", AsyncWal "async_wal", SkipWal "skip_wal" }
     SplitAlgorithm { Hex "hex", Decimal "decimal", Uniform "uniform" }
+    TimestampSource { Commit "commit", Client "client" }
     KeepDeletedCells { False "false", True "true", Ttl "ttl" }
     Compression { Lz4 "lz4", Zstd "zstd", None "none" }
     BloomFilter { Row "row", RowCol "rowcol", None "none" }

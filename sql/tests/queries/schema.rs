@@ -89,6 +89,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
+        client_timestamps: false,
         kind: sql::catalog::record::TableKind::Ordinary,
         oid: id.0,
         id,

@@ -538,6 +538,13 @@ impl Transaction {
         reader::get_in(&self.engine.reads, (table, &caller), asked, staged, out)
     }
 
+    /// Returns the highest timestamp that a client may choose: commits from now on have higher
+    /// ones, unless the clock of the machine is set back.
+    pub fn present(&self) -> Timestamp {
+        let now = Timestamp(self.engine.options().env.now_micros());
+        now.max(self.engine.last_timestamp())
+    }
+
     /// Opens a scan over all regions of its range, in row order.
     pub fn scan(&self, table: TableId, scan: Scan) -> Result<Scanner> {
         self.reader(table)?.scan(scan)

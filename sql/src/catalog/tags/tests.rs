@@ -177,6 +177,7 @@ fn table() -> TableRecord {
             unknown: unknown(),
         },
         without_triggers: true,
+        client_timestamps: true,
         unknown: unknown(),
     }
 }

@@ -23,8 +23,8 @@ use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
 use crate::storage_options::{
-    OptionScope, OptionSpec, StorageSettings, changeable, find, find_quota, find_reset,
-    is_of_toast, set_unlogged,
+    OptionScope, OptionSpec, StorageSettings, TimestampSource, changeable, find, find_quota,
+    find_reset, is_of_toast, set_unlogged, timestamp_source,
 };
 
 /// Change of one option of a table.
@@ -92,6 +92,7 @@ impl Ddl<'_> {
         let mut settings = StorageSettings {
             table: TableDescriptor::clone(&record.descriptor),
             quota: catalog.quota(&subject).unwrap_or_default(),
+            timestamps: timestamp_source(&record),
             ..StorageSettings::default()
         };
         let updates = table_updates(of)?;
@@ -111,6 +112,20 @@ impl Ddl<'_> {
             }
         }
         check_durability(&record, &updates, settings.table.durability)?;
+        if record.client_timestamps && settings.timestamps == TimestampSource::Commit {
+            return Err(
+                err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "timestamps of table \"{}\" cannot be those of commits again", record.name;
+                detail "Cells may have timestamps of clients."; hint "Create another table and copy the rows."),
+            );
+        }
+        record.client_timestamps = settings.timestamps == TimestampSource::Client;
+        let has_keys =
+            || !record.foreign_keys.is_empty() || catalog.referencing(record.oid).next().is_some();
+        if record.client_timestamps && has_keys() {
+            let what = "TIMESTAMPS = CLIENT of a table with foreign keys";
+            let hint = "Drop the foreign keys of the table, and those that reference it.";
+            return Err(Error::not_supported(what, hint));
+        }
         record.descriptor = settings.table.into();
         change_families(&mut Arc::make_mut(&mut record.descriptor).families, &updates)?;
         if record.descriptor != before.descriptor {
