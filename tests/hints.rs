@@ -39,6 +39,10 @@ const ADVICE: &[(&str, &[&str])] = &[
         "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",
         &["ALTER TABLE watched DETACH COPROCESSOR summary"],
     ),
+    (
+        "Use ALTER TABLE {} SET (salt_buckets = {buckets}).",
+        &["ALTER TABLE watched SET (salt_buckets = 2)"],
+    ),
     ("To call a function, use SELECT.", &["SELECT length('a')"]),
     ("To call a procedure, use CALL.", &["CALL p()"]),
     (

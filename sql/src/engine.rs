@@ -45,7 +45,7 @@ use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
 use crate::relation_assembly::{self, TextBinding};
-use crate::relation_visibility::{InvisibleRelations, RelationVisibility};
+use crate::relation_visibility::{InvisibleRelations, RelationVisibility, exchanged_tables};
 use crate::row_ids::RowIds;
 use crate::sequences::SequenceStates;
 use crate::spill::SpillArea;
@@ -244,6 +244,9 @@ impl Engine {
             "version {} is published after {before}",
             catalog.version
         );
+        for (old, new) in exchanged_tables(&self.catalog(), &catalog) {
+            self.store.exchange_tables(old, new);
+        }
         let since = commit.max(self.store.visible());
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
         self.new_relations.record((&self.catalog(), &catalog), since, oldest);
@@ -254,11 +257,12 @@ impl Engine {
     }
 
     /// Drops store tables that a transaction has dropped or truncated, as soon as no snapshot
-    /// from before its commit is open. The caller has published its catalog.
+    /// from before the publication of its catalog is open. The caller has published it; a reader
+    /// by the previous catalog may have a snapshot that includes the commit.
     pub(crate) fn drop_when_unreferenced(&self, tables: Vec<TableId>, transaction: &Transaction) {
         if !tables.is_empty() {
-            let visible = self.store.visible();
-            self.unseen.lock().push((visible, tables));
+            let after = Sequence(self.store.visible().0 + 1);
+            self.unseen.lock().push((after, tables));
             self.has_unseen.store(true, Ordering::Release);
         }
         self.drop_unseen(Some(transaction.id()));

@@ -58,7 +58,8 @@ impl RelationVisibility {
             };
             let made = table.indexes.iter().filter(|index| is_active(index) && !had(index));
             new.extend(made.map(|index| (index.spec.store_table, since)));
-            if old.is_some_and(|old| old.id != table.id) {
+            // Other salt buckets have the same row versions.
+            if old.is_some_and(|old| old.id != table.id && !is_salted_otherwise(old, table)) {
                 new.push((table.id, since));
             }
         }
@@ -77,6 +78,22 @@ impl RelationVisibility {
         (snapshot.0 < self.newest.load(Ordering::Acquire))
             .then(|| InvisibleRelations { since: self.since.load_full(), snapshot })
     }
+}
+
+/// Returns the store tables of the tables whose number of salt buckets has changed, before and
+/// after.
+pub(crate) fn exchanged_tables(before: &Catalog, catalog: &Catalog) -> Vec<(TableId, TableId)> {
+    let entries = catalog.difference(before).into_iter();
+    let exchanged = entries.filter_map(|entry| {
+        let CatalogObject::Table(table, _) = catalog.object(&entry)? else { return None };
+        let old = before.table(table.oid)?;
+        is_salted_otherwise(old, table).then_some((old.id, table.id))
+    });
+    exchanged.collect()
+}
+
+fn is_salted_otherwise(old: &Table, table: &Table) -> bool {
+    old.layout.salt_buckets != table.layout.salt_buckets
 }
 
 impl InvisibleRelations {

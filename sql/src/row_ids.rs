@@ -15,7 +15,7 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use store::transaction::TransactionOptions;
-use store::{CellBatch, Get, Mutation, Store, TableId};
+use store::{CellBatch, Get, Mutation, Store, TableId, Transaction};
 
 use crate::catalog::record::{CATALOG_TABLE, row_ids_key};
 use crate::error::{Error, Result};
@@ -79,6 +79,22 @@ impl RowIds {
         transaction.mutate(CATALOG_TABLE, vec![row])?;
         transaction.commit()?.durable.wait()?;
         Ok(start..end)
+    }
+
+    /// Copies the counter of a table, if it has one, in a transaction under whose locks no id is
+    /// allocated.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub fn copy(&self, (from, to): (TableId, TableId), transaction: &Transaction) -> Result<()> {
+        let mut batch = CellBatch::new();
+        if transaction.get_locked(CATALOG_TABLE, &Get::new(row_ids_key(from)), &mut batch)? {
+            let value = batch.row(0).value(0, b"").unwrap_or_default().to_vec();
+            let row = Mutation::new(row_ids_key(to)).put(0, Vec::new(), value);
+            transaction.mutate(CATALOG_TABLE, vec![row])?;
+        }
+        Ok(())
     }
 
     /// Removes the counter of a dropped table.

@@ -330,11 +330,13 @@ impl Run {
     }
 
     fn rewrite(&mut self) {
-        let table = match self.random.below(4) {
+        let table = match self.random.below(6) {
             0 => "FLUSH t",
             1 => "FLUSH t; COMPACT t",
             2 => "FLUSH t; MAJOR COMPACT t",
-            _ => "ALTER TABLE t SPLIT AT (3)",
+            3 => "ALTER TABLE t SPLIT AT (3)",
+            4 => "ALTER TABLE t SET (salt_buckets = 3)",
+            _ => "ALTER TABLE t SET (salt_buckets = 0)",
         };
         let said = self.ask(table);
         self.past.was_rewritten = true;

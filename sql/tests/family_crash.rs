@@ -6,16 +6,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::path::Path;
 use std::sync::Arc;
 
 use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
-use sql::{EngineOptions, Error};
-use store::env::fault::{FaultEnv, Unsynced};
-use store::{Options, Store};
 
-use crate::server::rows;
+use crate::crashes::{after_each_operation, run};
 
 /// Rows in memstores, and in files.
 const FILL: &str = "CREATE TABLE t (id int PRIMARY KEY, v int, g.w int, h.x int); \
@@ -28,18 +23,6 @@ const ALTER: [&str; 3] = [
     "FLUSH t; MAJOR COMPACT t",
     "ALTER TABLE t ADD FAMILY g (versions = 3), ADD COLUMN g.w int",
 ];
-
-fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
-    Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
-}
-
-fn run(engine: &Arc<Engine>, sql: &str) -> Result<Vec<String>, Error> {
-    let mut session = Session::open(engine, SessionOptions { user: "ann".to_owned() });
-    let mut found = Vec::new();
-    rows(&mut session, sql, &mut |row| found.push(row))?;
-    Ok(found)
-}
 
 /// Checks the agreement of catalog and store, and returns the number of families.
 fn check(engine: &Arc<Engine>) -> usize {
@@ -68,25 +51,11 @@ fn check(engine: &Arc<Engine>) -> usize {
 
 #[test]
 fn families_of_catalog_and_store_agree_after_crash() {
-    for unsynced in [Unsynced::Lost, Unsynced::Kept] {
-        for (number, alter) in ALTER.iter().enumerate() {
-            for operations in 0.. {
-                let env = FaultEnv::new(operations);
-                let engine = open(&env).unwrap();
-                run(&engine, FILL).unwrap();
-                ALTER[..number].iter().for_each(|earlier| drop(run(&engine, earlier).unwrap()));
-                env.fail_after(operations);
-                let done = run(&engine, alter).is_ok();
-                let after = env.after_crash(unsynced);
-                let families = check(&open(&after).unwrap());
-                let expected = [2, 2, 3][number];
-                assert!(!done || families == expected, "{alter}: lost after {operations}");
-                drop(engine);
-                if done {
-                    break;
-                }
-                assert!(operations < 1_000, "the statement never ends well");
-            }
-        }
+    for (number, alter) in ALTER.iter().enumerate() {
+        let setup: Vec<&str> = [FILL].into_iter().chain(ALTER[..number].iter().copied()).collect();
+        after_each_operation(&setup, alter, &mut |engine, done| {
+            let families = check(engine);
+            assert!(!done || families == [2, 2, 3][number], "{alter}: lost");
+        });
     }
 }

@@ -346,3 +346,108 @@ fn time_travel_by_index_matches_scan() {
         Err(_) => (0..12 * times).for_each(compare_time_travel),
     }
 }
+
+/// Executes random changes in two databases, one of which also changes the number of salt buckets
+/// of table and index, and compares their states at random seconds, and those of old snapshots.
+fn compare_salted(seed: u64) {
+    let mut random = Random(seed);
+    let (mut salted, mut plain) = (Database::new(), Database::new());
+    let options = [
+        "versions = 4, keep_deleted_cells = true",
+        "versions = 2",
+        "versions = 3, ttl = '9 s', keep_deleted_cells = true",
+        "versions = 50, keep_deleted_cells = 'ttl', ttl = '15 s'",
+    ][random.below(4)];
+    for database in [&mut salted, &mut plain] {
+        database.execute(&format!(
+            "CREATE TABLE t (id int PRIMARY KEY, k int, v text, f.w int) WITH ({options})"
+        ));
+        database.execute("CREATE INDEX t_k ON t (k)");
+    }
+    let all = "SELECT id, k, v, w FROM t ORDER BY 1";
+    let mut reader: Option<(Session, String)> = None;
+    for step in 0..80 {
+        let context = |salted: &Database| format!("seed {seed}, {options}, {step}, {}", salted.now);
+        if random.chance(12) {
+            let buckets = [0, 1, 2, 3, 5, 16][random.below(6)];
+            let of = ["TABLE t", "INDEX t_k"][usize::from(random.chance(25))];
+            salted.execute(&format!("ALTER {of} SET (salt_buckets = {buckets})"));
+            plain.execute("SELECT 1");
+        } else if random.chance(6) {
+            reader = None;
+            match random.chance(50) {
+                true => salted.crash(),
+                false => {
+                    salted.close();
+                    salted.open();
+                }
+            }
+        } else {
+            let change = random_change(&mut random);
+            if change.contains("INDEX") {
+                // It would wait for the reader.
+                reader = None;
+            }
+            salted.execute(&change);
+            plain.execute(&change);
+        }
+        assert_eq!(salted.ask(all), plain.ask(all), "{}", context(&salted));
+        match &mut reader {
+            Some((session, then)) => {
+                assert_eq!(answer(session, all), *then, "{}", context(&salted));
+                if random.chance(20) {
+                    reader = None;
+                }
+            }
+            None if random.chance(20) => {
+                let engine = Arc::clone(salted.engine.as_ref().unwrap());
+                let options = SessionOptions { user: "bennu".to_owned() };
+                let mut session = Session::open(&engine, options);
+                answer(&mut session, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+                let then = answer(&mut session, all);
+                reader = Some((session, then));
+            }
+            None => {}
+        }
+        let second = salted.now - random.from(0..25);
+        let condition = ["true", "k = 3", "id = 7"][random.below(3)];
+        let sql = format!(
+            "SELECT id, k, v, w, _timestamp FROM t FOR SYSTEM_TIME AS OF to_timestamp({}.5) \
+             WHERE {condition} ORDER BY 1",
+            BEGIN + second.max(1)
+        );
+        let said = [salted.ask(&sql), plain.ask(&sql)];
+        if said.iter().all(|said| !said.starts_with("error 72000")) {
+            assert_eq!(said[0], said[1], "{sql}, {}", context(&salted));
+        }
+    }
+}
+
+#[test]
+fn history_continues_under_other_salt() {
+    let times = std::env::var("BENNU_CASES").map_or(1, |text| text.parse().unwrap());
+    match std::env::var("BENNU_SEED") {
+        Ok(seed) => compare_salted(seed.parse().unwrap()),
+        Err(_) => (0..12 * times).for_each(compare_salted),
+    }
+}
+
+#[test]
+fn change_of_salt_keeps_history() {
+    let mut database = Database::new();
+    database.execute(
+        "CREATE TABLE t (k int PRIMARY KEY, x int) WITH (versions = 9, keep_deleted_cells = true)",
+    );
+    let inserted = database.execute("INSERT INTO t VALUES (1, 10), (2, 20)");
+    let updated = database.execute("UPDATE t SET x = 11 WHERE k = 1");
+    let deleted = database.execute("DELETE FROM t WHERE k = 2");
+    for buckets in [4, 7, 1, 0] {
+        database.execute(&format!("ALTER TABLE t SET (salt_buckets = {buckets})"));
+        for rewrite in ["SELECT 1", "FLUSH t", "MAJOR COMPACT t"] {
+            database.execute(rewrite);
+            assert_eq!(database.at("k, x", "t", inserted), "1|10 2|20", "{buckets}, {rewrite}");
+            assert_eq!(database.at("k, x", "t", updated), "1|11 2|20", "{buckets}, {rewrite}");
+            assert_eq!(database.at("k, x", "t", deleted), "1|11", "{buckets}, {rewrite}");
+        }
+    }
+}

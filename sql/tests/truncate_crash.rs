@@ -5,32 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::path::Path;
 use std::sync::Arc;
 
 use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
-use sql::{EngineOptions, Error};
-use store::env::fault::{FaultEnv, Unsynced};
-use store::{Options, Store};
 
-use crate::server::rows;
+use crate::crashes::{after_each_operation, run};
 
 const FILL: &str = "CREATE TABLE t (id serial PRIMARY KEY, v int UNIQUE); \
                     INSERT INTO t (v) SELECT n FROM generate_series(1, 20) AS n";
 const TRUNCATE: &str = "BEGIN; TRUNCATE t RESTART IDENTITY; INSERT INTO t (v) VALUES (7); COMMIT";
-
-fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
-    Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
-}
-
-fn run(engine: &Arc<Engine>, sql: &str) -> Result<Vec<String>, Error> {
-    let mut session = Session::open(engine, SessionOptions { user: "ann".to_owned() });
-    let mut found = Vec::new();
-    rows(&mut session, sql, &mut |row| found.push(row))?;
-    Ok(found)
-}
 
 /// Returns whether the table was truncated.
 fn check(engine: &Arc<Engine>) -> bool {
@@ -52,23 +35,10 @@ fn check(engine: &Arc<Engine>) -> bool {
 #[test]
 fn truncate_is_atomic_under_crash() {
     let mut seen = [false, false];
-    for unsynced in [Unsynced::Lost, Unsynced::Kept] {
-        for operations in 0.. {
-            let env = FaultEnv::new(operations);
-            let engine = open(&env).unwrap();
-            run(&engine, FILL).unwrap();
-            env.fail_after(operations);
-            let done = run(&engine, TRUNCATE).is_ok();
-            let after = env.after_crash(unsynced);
-            let emptied = check(&open(&after).unwrap());
-            assert!(emptied || !done, "acknowledged, and lost after {operations} operations");
-            seen[usize::from(emptied)] = true;
-            drop(engine);
-            if done {
-                break;
-            }
-            assert!(operations < 1_000, "the statement never ends well");
-        }
-    }
+    after_each_operation(&[FILL], TRUNCATE, &mut |engine, done| {
+        let emptied = check(engine);
+        assert!(emptied || !done, "acknowledged, and lost");
+        seen[usize::from(emptied)] = true;
+    });
     assert_eq!(seen, [true, true]);
 }

@@ -17,12 +17,13 @@ use crate::admission::AdmissionStatus;
 use crate::applied_rules;
 use crate::background::Background;
 use crate::bulk_load::BulkLoad;
+use crate::bulk_load::table_copy::{SaltChange, TableCopy};
 use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
 use crate::compaction::CompactionRequest;
 use crate::descriptor::{RETIRED_RULES_MAX, RegionId, TableDescriptor, TableId};
 use crate::engine::{Engine, Tables};
-use crate::env::Env;
+use crate::env::{Env, check_space};
 use crate::error::{Error, Result};
 use crate::manifest::{ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::memory;
@@ -742,6 +743,37 @@ impl Store {
     pub fn bulk_load(self: &Arc<Store>, table: TableId) -> Result<BulkLoad> {
         let table = self.engine.table(table)?;
         Ok(BulkLoad::begin(Arc::clone(&self.engine), self.clone(), table))
+    }
+
+    /// Begins a copy of a table to one that is empty and has a region for each new salt bucket.
+    /// `transaction` is shown with its progress.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`]; [`Error::Io`] of a full disk if a copy has no space on it.
+    pub fn copy_table(
+        self: &Arc<Store>,
+        tables: (TableId, TableId),
+        salt: SaltChange,
+        transaction: u64,
+    ) -> Result<TableCopy> {
+        TableCopy::begin(Arc::clone(&self.engine), self.clone(), tables, salt, transaction)
+    }
+
+    /// Checks that the disk has space for a copy of a table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`]; [`Error::Io`] of a full disk.
+    pub fn check_copy_space(&self, table: TableId) -> Result<()> {
+        let bytes = self.table_bytes(table)?;
+        check_space(&*self.engine.options().env, &self.engine.regions_directory, bytes)
+    }
+
+    /// Records that the rows of a table are now in another one, before any transaction knows that:
+    /// a SERIALIZABLE one that has read the one conflicts with those that write the other.
+    pub fn exchange_tables(&self, old: TableId, new: TableId) {
+        self.engine.serializable.exchange(old, new);
     }
 
     /// Returns a sorter of entries for a bulk load.

@@ -82,19 +82,26 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Runs flushes, splits, merges and compactions until it is stopped.
+/// Runs flushes, splits, compactions and changes of salt buckets until it is stopped.
 fn reorganize_regions(address: SocketAddr, stop: &AtomicBool) {
     let mut raw = Raw::login(address);
     let mut round = 0;
     while !stop.load(Ordering::Relaxed) {
         round += 1;
         let key = round * 5;
-        for sql in [
-            "flush lists".to_owned(),
-            format!("alter table lists split at ({key})"),
-            "compact lists".to_owned(),
-            "flush mutex".to_owned(),
-        ] {
+        let mut statements = vec!["flush lists".to_owned()];
+        match round % 3 {
+            0 => {
+                statements.push(format!("alter table lists set (salt_buckets = {})", round % 2 * 5))
+            }
+            1 => statements.push(format!("alter table mutex set (salt_buckets = {})", round % 2)),
+            _ => {}
+        }
+        if round < 3 {
+            statements.push(format!("alter table lists split at ({key})"));
+        }
+        statements.extend(["compact lists", "flush mutex"].map(str::to_owned));
+        for sql in statements {
             let answer = raw.query(&sql);
             assert_eq!(sqlstate(&answer), None, "{sql}: {answer:?}");
         }

@@ -49,6 +49,7 @@ fn row(spec: &OptionSpec) -> String {
         OptionChange::Never => "no",
         OptionChange::AtCommit => "at commit",
         OptionChange::NewFiles => "for new files",
+        OptionChange::ByCopy => "by a copy, online",
         OptionChange::NewTransactions => "for new transactions",
         OptionChange::NoEffect => return head.replace(&spec.name.to_uppercase(), spec.name) + "\n",
     };

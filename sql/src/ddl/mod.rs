@@ -60,6 +60,7 @@ mod statistics;
 pub use changes::CatalogChanges;
 pub use function::{body_error, parse_body};
 pub use object_locks::RetryReason;
+pub use options::salting::TableSalting;
 pub use shared_changes::SharedChanges;
 
 pub use dependency::dependencies;

@@ -72,7 +72,7 @@ pub fn split_points(
 }
 
 /// Returns the first rows of all salt buckets except the first.
-fn salt_points(salt_buckets: u16) -> Vec<Vec<u8>> {
+pub fn salt_points(salt_buckets: u16) -> Vec<Vec<u8>> {
     (1..salt_buckets).map(|bucket| vec![bucket as u8]).collect()
 }
 

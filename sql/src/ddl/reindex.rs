@@ -15,6 +15,7 @@ use crate::ast;
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::{Catalog, CatalogRelation};
+use crate::ddl::pre_split::salt_points;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -91,8 +92,12 @@ impl Ddl<'_> {
     }
 
     /// Creates a new copy of an index, to be filled concurrently with writers; returns it. `None`
-    /// if the index was dropped.
-    pub fn begin_new_form(&mut self, (oid, index): IndexOf) -> Result<Option<IndexOf>> {
+    /// if the index was dropped. `salt_buckets`: another number of salt buckets for the copy.
+    pub fn begin_new_form(
+        &mut self,
+        (oid, index): IndexOf,
+        salt_buckets: Option<u16>,
+    ) -> Result<Option<IndexOf>> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         // Readers do not matter: the store table that an old snapshot reads is dropped later.
@@ -110,7 +115,12 @@ impl Ddl<'_> {
         new.constraint = false;
         new.primary = false;
         new.building = true;
-        Arc::make_mut(&mut new.descriptor).id = TableId(new.oid);
+        let descriptor = Arc::make_mut(&mut new.descriptor);
+        descriptor.id = TableId(new.oid);
+        if let Some(salt_buckets) = salt_buckets {
+            new.salt_buckets = salt_buckets;
+            descriptor.split_points = salt_points(salt_buckets);
+        }
         let added = (oid, new.oid);
         record.indexes.push(new);
         let at = record.indexes.len() - 1;
@@ -134,7 +144,10 @@ impl Ddl<'_> {
         let Some(at) = find(&record, index) else { return Ok(()) };
         let old = &mut record.indexes[at];
         self.changes.dropped.push(old.descriptor.id);
-        Arc::make_mut(&mut old.descriptor).id = new.descriptor.id;
+        let descriptor = Arc::make_mut(&mut old.descriptor);
+        descriptor.id = new.descriptor.id;
+        descriptor.split_points.clone_from(&new.descriptor.split_points);
+        old.salt_buckets = new.salt_buckets;
         old.building = false;
         self.begin_index_history(oid, index)?;
         self.store_changed(&table, record)

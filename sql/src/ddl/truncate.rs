@@ -125,7 +125,7 @@ impl Ddl<'_> {
     }
 
     /// Moves the quota of a table to its new store table.
-    fn move_quota(&mut self, from: TableId, to: TableId) -> Result<()> {
+    pub(super) fn move_quota(&mut self, from: TableId, to: TableId) -> Result<()> {
         let from = QuotaSubject::Table(from);
         let catalog = self.changes.catalog(self.engine);
         let Some(limits) = catalog.quota(&from) else { return Ok(()) };

@@ -232,6 +232,9 @@ impl Session {
             self.check_drop_concurrently(drop)?;
         }
         self.check_not_in_use(statement)?;
+        if self.alter_salt(statement)? {
+            return Ok(());
+        }
         let open = self.begin_statement();
         let repeatable = open.modes.is_repeatable();
         // They read existing rows, and must see all of them.

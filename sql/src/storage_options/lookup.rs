@@ -75,6 +75,11 @@ pub(crate) fn changeable(spec: &'static OptionSpec, name: &Ident) -> Result<&'st
             "Create a table with the option and copy the rows.",
         )
         .at(name.position)),
+        OptionChange::ByCopy => Err(Error::not_supported(
+            format!("changing \"{}\" together with other options", name.value),
+            "Change it with a statement of its own.",
+        )
+        .at(name.position)),
         _ => Ok(spec),
     }
 }

@@ -70,6 +70,8 @@ pub enum OptionChange {
     /// The new value is used for files that are written after the commit, by flushes and
     /// compactions.
     NewFiles,
+    /// The rows, or the entries, are copied while others read and write them.
+    ByCopy,
     /// The new value is used by transactions that begin after the commit.
     NewTransactions,
     /// The value is stored and shown; it never has an effect.
@@ -205,7 +207,7 @@ const DURATION: OptionKind = Special("seconds, an interval, or FOREVER", duratio
 
 options! {
     settings {
-        "salt_buckets" => Integer(0, SALT_BUCKETS_MAX), INDEXES, "0", Never, field!(salt_buckets),
+        "salt_buckets" => Integer(0, SALT_BUCKETS_MAX), INDEXES, "0", ByCopy, field!(salt_buckets),
             "number of buckets that the rows are spread over; each begins as a region";
         "split_algorithm" => Word(SplitAlgorithm::WORDS), INDEXES, "", Never, field!(split_algorithm),
             "algorithm that divides the keys into `SPLIT_REGIONS` regions";

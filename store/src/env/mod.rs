@@ -48,7 +48,7 @@ pub fn check_reserve(env: &dyn Env, directory: &Path) -> Result<()> {
     let Some(DiskSpace { total_bytes, free_bytes }) = env.disk_space(directory) else {
         return Ok(());
     };
-    let reserve = (total_bytes / RESERVE_PART).min(RESERVE_BYTES_MAX);
+    let reserve = reserve_bytes(total_bytes);
     if free_bytes > reserve {
         return Ok(());
     }
@@ -58,6 +58,33 @@ pub fn check_reserve(env: &dyn Env, directory: &Path) -> Result<()> {
         reserve >> 20
     );
     Err(Error::io(directory, std::io::Error::new(ErrorKind::StorageFull, message)))
+}
+
+/// Returns an error if the disk of a directory has no space for `bytes` more beside the reserve of
+/// [`check_reserve`].
+///
+/// # Errors
+///
+/// [`Error::Io`] whose kind is that of a full disk.
+pub(crate) fn check_space(env: &dyn Env, directory: &Path, bytes: u64) -> Result<()> {
+    check_reserve(env, directory)?;
+    let Some(DiskSpace { total_bytes, free_bytes }) = env.disk_space(directory) else {
+        return Ok(());
+    };
+    let usable = free_bytes.saturating_sub(reserve_bytes(total_bytes));
+    if bytes <= usable {
+        return Ok(());
+    }
+    let message = format!(
+        "a copy of the table needs {} MiB of disk space; {} MiB are usable",
+        bytes.div_ceil(1 << 20),
+        usable >> 20
+    );
+    Err(Error::io(directory, std::io::Error::new(ErrorKind::StorageFull, message)))
+}
+
+fn reserve_bytes(total_bytes: u64) -> u64 {
+    (total_bytes / RESERVE_PART).min(RESERVE_BYTES_MAX)
 }
 
 /// Files, clock and randomness.

@@ -480,17 +480,19 @@ impl FamilyStore {
         FileIdentity { database, table, region, family: self.family_index, file }
     }
 
-    /// Opens files that were written elsewhere, all of whose cells get this sequence.
-    pub(crate) fn open_adopted(
+    /// Opens files that were written elsewhere. All their cells get the sequence, if there is one.
+    pub(crate) fn open_written(
         &self,
         files: &[(FileId, PathBuf)],
-        sequence: Sequence,
+        sequence: Option<Sequence>,
     ) -> Result<Vec<LiveFile>> {
         let env = &self.context.options.env;
         let open = |(id, path): &(FileId, PathBuf)| {
-            let file = StoreFile::open(env.clone(), path, self.cache.clone())?;
-            let file = Arc::new(file.adopted_at(sequence));
-            Ok(LiveFile { id: *id, created_micros: env.now_micros(), file })
+            let mut file = StoreFile::open(env.clone(), path, self.cache.clone())?;
+            if let Some(sequence) = sequence {
+                file = file.adopted_at(sequence);
+            }
+            Ok(LiveFile { id: *id, created_micros: env.now_micros(), file: Arc::new(file) })
         };
         files.iter().map(open).collect()
     }

@@ -41,6 +41,7 @@ pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};
 pub(crate) use salvage::rescue;
 pub use writer::FileWriter;
+pub(crate) use writer::PendingFile;
 
 #[cfg(test)]
 mod tests;

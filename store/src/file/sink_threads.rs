@@ -17,7 +17,7 @@ type Job = Box<dyn FnOnce() + Send>;
 static IDLE: Mutex<Vec<SyncSender<Job>>> = Mutex::new(Vec::new());
 
 /// Result of work on another thread.
-pub(super) struct PendingJob<T> {
+pub(crate) struct PendingJob<T> {
     result: Receiver<std::thread::Result<T>>,
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use crate::cell::{KeyParts, column_of, compare_keys, row_of};
 use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor, FileIdentity};
@@ -14,6 +15,7 @@ use crate::file::encoding::{AnyBuilder, BlockBuilder, encoding_code};
 use crate::file::format::{BlockFrame, BlockKind};
 use crate::file::properties::FileProperties;
 use crate::file::sink::SinkOutput;
+use crate::file::sink_threads::{self, PendingJob};
 
 /// Upper limit of key and value bytes of one cell, so that offsets in a block fit.
 const CELL_BYTES_MAX: usize = 1 << 30;
@@ -147,5 +149,45 @@ impl FileWriter {
         assert_eq!(self.properties.objection(), None, "properties of a new file");
         self.output.finish(&mut self.properties)?;
         Ok(Some(self.properties))
+    }
+
+    /// As [`FileWriter::finish`], on another thread if the system has one: several files are
+    /// synced in the time of one.
+    pub(crate) fn finish_on_thread(self) -> PendingFile {
+        let (hand_over, taken) = sync_channel::<FileWriter>(1);
+        let work = move || match taken.recv() {
+            Ok(writer) => writer.finish().map(drop),
+            // The caller has kept it.
+            Err(_) => Ok(()),
+        };
+        match sink_threads::run(work) {
+            Ok(job) => {
+                hand_over.send(self).expect("the thread waits for it");
+                PendingFile::Thread(job)
+            }
+            Err(_) => PendingFile::Done(self.finish().map(drop)),
+        }
+    }
+}
+
+/// A file that is being finished.
+pub(crate) enum PendingFile {
+    /// On another thread.
+    Thread(PendingJob<Result<()>>),
+    /// Already.
+    Done(Result<()>),
+}
+
+impl PendingFile {
+    /// Waits until the file is on disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileWriter::finish`].
+    pub(crate) fn wait(self) -> Result<()> {
+        match self {
+            PendingFile::Thread(job) => job.join(),
+            PendingFile::Done(result) => result,
+        }
     }
 }

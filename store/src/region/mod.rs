@@ -60,7 +60,7 @@ use crate::region::load::LoadCounters;
 use crate::region::observer_hooks::FlushHooks;
 use crate::region::split_policy::BlockedShare;
 use crate::replica::{Replica, ReplicaFeed, Replicated};
-use crate::run::{FileRecord, LiveFile};
+use crate::run::{FileRecord, LiveFile, Run};
 use crate::scan::Horizon;
 use crate::wal::LoggedCells;
 
@@ -418,7 +418,39 @@ impl Region {
         files: &[(FileId, PathBuf)],
         sequence: Sequence,
     ) -> Result<Vec<LiveFile>> {
-        self.family(family)?.open_adopted(files, sequence)
+        self.family(family)?.open_written(files, Some(sequence))
+    }
+
+    /// Opens files that were written elsewhere, with the sequences of their cells.
+    pub(crate) fn open_written(
+        &self,
+        family: u8,
+        files: &[(FileId, PathBuf)],
+    ) -> Result<Vec<LiveFile>> {
+        self.family(family)?.open_written(files, None)
+    }
+
+    /// Adds runs that the manifest lists to a region without memstores, and raises the begins of
+    /// its families' histories. All commits up to `through` are in files then.
+    pub(crate) fn adopt_written(
+        &self,
+        runs: impl Iterator<Item = (u8, Option<Arc<Run>>, Timestamp)>,
+        through: Sequence,
+        surroundings: &dyn RegionServices,
+    ) {
+        assert!(self.unflushed().is_none(), "cells in memory would be older than a file");
+        let families = self.families.load_full();
+        for (family, run, history_begin) in runs {
+            let family = &families[usize::from(family)];
+            family.begin_history(history_begin);
+            if let Some(run) = run {
+                family.install_adopted(run);
+            }
+        }
+        self.flushed.fetch_max(through.0, Ordering::AcqRel);
+        self.count_files();
+        self.feed_files_to_replicas();
+        surroundings.memory_changed(self);
     }
 
     fn family(&self, family: u8) -> Result<Arc<FamilyStore>> {

@@ -317,6 +317,11 @@ impl ReadSet {
         self.tables.get(&table).is_some_and(|reads| reads.has(row))
     }
 
+    /// Returns whether anything of a table was read.
+    pub(crate) fn has_table(&self, table: TableId) -> bool {
+        self.tables.contains_key(&table)
+    }
+
     /// Returns whether a row or range of this set was written.
     pub(crate) fn meets(&self, writes: &WriteSet) -> bool {
         let shared = |table: &TableId| Some((self.tables.get(table)?, writes.tables.get(table)?));
@@ -372,6 +377,11 @@ impl WriteSet {
     /// Sorts the rows once all are added.
     pub(crate) fn finish(&mut self) {
         self.tables.values_mut().for_each(|writes| writes.rows.sort_unstable());
+    }
+
+    /// Returns whether anything of a table was written.
+    pub(crate) fn has_table(&self, table: TableId) -> bool {
+        self.tables.contains_key(&table)
     }
 
     /// Returns whether nothing was written.

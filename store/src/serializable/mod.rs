@@ -105,6 +105,8 @@ struct Graph {
     deferred: HashMap<u64, Deferred>,
     /// True once transactions were merged or recovered, which conflict with more than they did.
     is_coarse: bool,
+    /// Tables whose rows have moved to another one, with that; see [`Serializable::exchange`].
+    exchanged: Vec<(TableId, TableId)>,
 }
 
 /// A transaction that has begun to read.
@@ -333,13 +335,13 @@ impl Serializable {
         let mut earliest_out: Option<Sequence> = None;
         let mut harm_through = tracker.harm_through.load(Ordering::Relaxed);
         for other in graph.validated.iter().filter(|other| other.high > snapshot) {
-            if reads.meets(&other.writes) {
+            if graph.meet(reads, &other.writes) {
                 if other.earliest_out.is_some() {
                     return Err(conflict("Canceled on conflict out to a pivot, during write."));
                 }
                 earliest_out = Some(earliest_out.map_or(other.low, |out| out.min(other.low)));
             }
-            if other.reads.meets(writes) {
+            if graph.meet(&other.reads, writes) {
                 harm_through = harm_through.max(other.harm_through().0);
             }
         }
@@ -348,6 +350,20 @@ impl Serializable {
             true => Err(conflict("Canceled on identification as a pivot, during write.")),
             false => Ok(()),
         }
+    }
+
+    /// Records that the rows of a table have moved to another one, under other keys: a transaction
+    /// that has read the one conflicts with each that has written the other. Readers of the old
+    /// one do not begin after the next call.
+    pub(crate) fn exchange(&self, old: TableId, new: TableId) {
+        let mut graph = self.graph.lock();
+        if graph.active.is_empty() && graph.validated.is_empty() {
+            graph.exchanged.clear();
+        }
+        let before = graph.exchanged.iter().filter(|(_, to)| *to == old);
+        let mut added: Vec<_> = before.map(|(from, _)| (*from, new)).collect();
+        added.push((old, new));
+        graph.exchanged.extend(added);
     }
 
     /// Returns the transactions that a transaction waiting for a safe snapshot waits for.
@@ -525,10 +541,10 @@ impl Graph {
             if other.high <= this.snapshot {
                 continue;
             }
-            if this.reads.meets(&other.writes) {
+            if self.meet(&this.reads, &other.writes) {
                 outs.push(at);
             }
-            if other.reads.meets(&this.writes) {
+            if self.meet(&other.reads, &this.writes) {
                 ins.push(at);
             }
         }
@@ -574,6 +590,15 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether something was read that was written, also across exchanged tables.
+    fn meet(&self, reads: &ReadSet, writes: &WriteSet) -> bool {
+        let crosses = |(one, other): &(TableId, TableId)| {
+            (reads.has_table(*one) && writes.has_table(*other))
+                || (reads.has_table(*other) && writes.has_table(*one))
+        };
+        reads.meets(writes) || self.exchanged.iter().any(crosses)
     }
 
     fn is_any_pending(&self, transactions: &[u64]) -> bool {
@@ -665,7 +690,8 @@ impl Graph {
             let Some(third) = second.earliest_out else { continue };
             for first in self.validated.iter().filter(|one| one.transaction != second.transaction) {
                 let overlap = first.high > second.snapshot && second.high > first.snapshot;
-                let is_chain = third <= first.harm_through() && first.reads.meets(&second.writes);
+                let is_chain =
+                    third <= first.harm_through() && self.meet(&first.reads, &second.writes);
                 assert!(
                     !(overlap && is_chain),
                     "the chain {} -> {} -> commit {} is complete",

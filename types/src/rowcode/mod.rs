@@ -280,10 +280,15 @@ impl RowLayout {
 
     /// Returns the salt byte of an unsalted key: its xxh3 hash modulo the buckets.
     pub fn salt(&self, unsalted_key: &[u8]) -> u8 {
-        match self.salt_buckets {
-            0 => 0,
-            buckets => (xxh3_64(unsalted_key) % u64::from(buckets)) as u8,
-        }
+        salt_of(unsalted_key, self.salt_buckets)
+    }
+}
+
+/// Returns the salt byte of an unsalted key for a number of buckets; 0 for none.
+pub fn salt_of(unsalted_key: &[u8], buckets: u16) -> u8 {
+    match buckets {
+        0 => 0,
+        buckets => (xxh3_64(unsalted_key) % u64::from(buckets)) as u8,
     }
 }
 

@@ -74,7 +74,7 @@ impl Ddl<'_> {
 
     /// Returns the result of a statement; with IF EXISTS, a relation that does not exist is a
     /// notice.
-    fn if_relation_exists(&mut self, result: Result<()>, if_exists: bool) -> Result<()> {
+    pub(super) fn if_relation_exists(&mut self, result: Result<()>, if_exists: bool) -> Result<()> {
         match result {
             Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
                 self.missing_object(error, if_exists)

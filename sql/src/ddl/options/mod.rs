@@ -3,6 +3,7 @@
 
 mod alter;
 mod family;
+pub mod salting;
 
 use store::FamilyDescriptor;
 

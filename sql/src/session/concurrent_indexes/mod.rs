@@ -4,6 +4,8 @@
 //! short transactions, and finally made usable. REINDEX builds a second index in this way and
 //! replaces the old one by it.
 
+mod salting;
+
 use std::sync::Arc;
 
 use types::Datum;
@@ -78,7 +80,7 @@ impl Session {
                 );
             }
             if statement.concurrently {
-                self.rebuild_online(index)?;
+                self.rebuild_online(index, None)?;
                 self.commit()?;
             } else {
                 self.in_any_ddl(|ddl| ddl.rebuild_index(index))?;
@@ -90,8 +92,10 @@ impl Session {
         Ok(())
     }
 
-    fn rebuild_online(&mut self, index: IndexOf) -> Result<()> {
-        let Some(new_form) = self.in_any_ddl(|ddl| ddl.begin_new_form(index))? else {
+    /// Replaces an index by a new copy, which may have another number of salt buckets.
+    fn rebuild_online(&mut self, index: IndexOf, salt_buckets: Option<u16>) -> Result<()> {
+        let new_form = self.in_any_ddl(|ddl| ddl.begin_new_form(index, salt_buckets))?;
+        let Some(new_form) = new_form else {
             return Ok(());
         };
         self.fill_online(new_form)?;

@@ -24,6 +24,8 @@
 //!    writes it in a later commit does not notice, unless it runs at REPEATABLE READ and takes
 //!    the row's lock after the adoption. Observers see the load and its files, not its cells.
 
+pub mod table_copy;
+
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
