@@ -145,12 +145,12 @@ impl RegionObserver for MaxChange {
     ) -> store::Result<()> {
         // The rows are locked. Their previous state is read once, for this and all later
         // observers.
-        load_previous(context, batch, |_| true)?;
         let layout = &self.table.layout;
+        load_previous(context, layout, batch, |_| true)?;
         let column = [self.column];
         let value_error = |error| coprocessors::violation::value_error(&self.name, error);
         let decoder = RowDecoder::new(layout, &column).map_err(value_error)?;
-        for change in changes(layout.family_count, batch) {
+        for change in changes(layout, batch) {
             let mut values = [Datum::Null, Datum::Null];
             for (value, state) in values.iter_mut().zip([&change.old, &change.new]) {
                 if state.exists() {
@@ -213,9 +213,8 @@ impl Endpoint for Histogram {
         let mut counts = BTreeMap::new();
         let mut cells = CellBatch::new();
         for (start, stop) in region.ranges() {
-            let families = row::families_of(layout, &columns);
-            let scan = Scan { families, ..Scan::range(start.clone(), stop.clone()) };
-            let mut scanner = region.scan(scan)?;
+            let scan = Scan::range(start.clone(), stop.clone());
+            let mut scanner = region.scan(row::ReadColumns::of(layout, &columns).scan(scan))?;
             while scanner.next_batch(1_000, &mut cells)? {
                 let mut vectors = row::vectors_for(layout, &columns, cells.row_count());
                 row::decode_batch(layout, &columns, &cells, &mut vectors).map_err(value_error)?;

@@ -14,7 +14,7 @@ const SCHEMA: &str = include_str!("dump/schema.sql");
 /// Definitions that only bennu supports.
 const OWN: &str = r#"
 CREATE TABLE own (id int, n int, note text, PRIMARY KEY (id))
-  WITH (salt_buckets = 4, versions = 3, ttl = '30 days', f.versions = 2,
+  WITH (salt_buckets = 4, storage = cell, versions = 3, ttl = '30 days', f.versions = 2,
         column_families = 'f(note)');
 INSERT INTO own SELECT g, g, 'n' || g FROM generate_series(1, 100) g;
 CREATE INDEX own_n ON own (n) SALT_BUCKETS = 3;
@@ -141,7 +141,10 @@ fn dump_and_restore_round_trips() {
     source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
     let file = server.directory().join("contents.sql");
     let before = source.contents(&file);
-    assert!(before.contains("WITH (salt_buckets='4', column_families='f(note)'"), "{before}");
+    assert!(
+        before.contains("WITH (salt_buckets='4', column_families='f(note)', storage=cell"),
+        "{before}"
+    );
     assert!(before.contains("USING btree (n) WITH (salt_buckets='3')"), "{before}");
     let forms: [(&str, &[&str]); 3] =
         [("plain", &["--inserts"]), ("custom", &[]), ("directory", &["--no-owner", "-j", "4"])];

@@ -31,6 +31,8 @@ INSERT INTO t (id, v) VALUES (1, 1);
 
 /// Parts of sentences, and the statements that they recommend.
 const ADVICE: &[(&str, &[&str])] = &[
+    ("Declare the columns with ALTER TABLE.", &["ALTER TABLE t ADD declared int"]),
+    ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",
         &["ALTER TABLE watched ATTACH COPROCESSOR summary WITH (table = 'sums', group_by = 'g')"],

@@ -189,8 +189,13 @@ impl Raw {
 
     /// Connects as the default user to the default database.
     pub(crate) fn login(address: SocketAddr) -> Raw {
+        Raw::login_with(address, &[])
+    }
+
+    /// Connects like [`Raw::login`], with other startup parameters in addition.
+    pub(crate) fn login_with(address: SocketAddr, parameters: &[(&str, &str)]) -> Raw {
         let mut raw = Raw::connect(address);
-        raw.send(&startup(&[("user", "bennu"), ("database", "bennu")]));
+        raw.send(&startup(&[&[("user", "bennu"), ("database", "bennu")], parameters].concat()));
         let greeting = raw.until_ready();
         assert!(greeting.iter().all(|message| message.kind != b'E'), "{greeting:?}");
         raw

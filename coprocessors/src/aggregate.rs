@@ -87,15 +87,12 @@ impl Endpoint for AggregateEndpoint {
     ) -> store::Result<Page<AggregateResponse>> {
         let failed = |error: RowError| error.into_store_error(AGGREGATE);
         let mut state = AggregateCall::new(request).map_err(|error| failed(error.into()))?;
-        let families = state.decoder.families();
+        let columns = state.decoder.read_columns();
         let mut rows = StoredRows::new();
         for (start, stop) in region.ranges() {
-            let scan = Scan {
-                families: families.clone(),
-                time_range: request.time_range,
-                ..Scan::range(start.clone(), stop.clone())
-            };
-            let mut scanner = region.scan(scan)?;
+            let scan =
+                Scan { time_range: request.time_range, ..Scan::range(start.clone(), stop.clone()) };
+            let mut scanner = region.scan(columns.scan(scan))?;
             loop {
                 rows.clear();
                 let more = rows.read(&mut scanner, BATCH_ROWS)?;

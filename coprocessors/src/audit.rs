@@ -51,6 +51,7 @@ use crate::registry::{
     ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Parameter,
     ParameterRequirement, TableDefinition, TableSchema,
 };
+use crate::row::puts_of_row;
 use crate::violation;
 
 /// The factory of `audit`. The log has the columns
@@ -157,7 +158,7 @@ impl AuditObserver {
         let changed_at = self.env.now_micros() - UNIX_EPOCH_SECONDS * 1_000_000;
         let user = if user.is_empty() { Datum::Null } else { Datum::text(user) };
         let mut entries = Vec::with_capacity(batch.len());
-        for change in changes(layout.family_count, batch) {
+        for change in changes(layout, batch) {
             let operation = match (change.old.exists(), change.new.exists()) {
                 (false, false) => continue,
                 (false, true) => "INSERT",
@@ -208,10 +209,8 @@ impl AuditObserver {
     fn entry(&self, row: &[Datum]) -> Result<Mutation> {
         let mut row = row.to_vec();
         row.resize(self.log_layout.columns.len(), Datum::Null);
-        let mut mutation = Mutation::new(self.log_layout.encode_key(&row)?);
-        for family in 0..self.log_layout.family_count {
-            mutation = mutation.put(family as u8, b"", self.log_layout.pack(family, &row)?);
-        }
+        let mutation = Mutation::new(self.log_layout.encode_key(&row)?);
+        let mutation = puts_of_row(&self.log_layout, mutation, &row)?;
         // The key is unique, and the lock of the changed row is held.
         Ok(Mutation { previous: PreviousRow::Absent, locking: Locking::Covered, ..mutation })
     }
@@ -240,7 +239,7 @@ impl RegionObserver for AuditObserver {
         batch: &mut [Mutation],
     ) -> store::Result<()> {
         reject_edits_of_unknown_outcome("an audit log", batch)?;
-        load_previous(context, batch, |_| true)?;
+        load_previous(context, &self.table.layout, batch, |_| true)?;
         let entries = self.entries(context.user(), batch);
         let entries = entries.map_err(|error| violation::value_error(&self.name, error))?;
         match entries.is_empty() {

@@ -1,4 +1,4 @@
-//! Row changes of a batch: the state of each row of ROW storage before and after its mutation.
+//! Row changes of a batch: the state of each row before and after its mutation.
 //!
 //! Observers (constraints, indexes, audit, summary) compute the changes of the batch that they
 //! are called with and derive checks and further mutations from them.
@@ -23,12 +23,13 @@ use store::observer::ObserverContext;
 use store::transaction::{PreviousRow, RowExpectation};
 use store::{CellBatch, Edit, Get, Mutation, RowRef, Timestamp};
 use types::expr::EvalContext;
+use types::rowcode::RowLayout;
 
-use crate::row::PackedCells;
+use crate::row::{PackedCells, ReadColumns};
 
-/// The packed row of a family, with its version.
+/// The packed row of a cell, with its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FamilyCell<'a> {
+pub struct StoredCell<'a> {
     /// The packed row.
     pub packed: &'a [u8],
     /// Its version; [`Timestamp::LATEST`] stands for the time of the pending commit.
@@ -37,10 +38,10 @@ pub struct FamilyCell<'a> {
     pub ttl: Option<Duration>,
 }
 
-/// The newest packed row of each family, with its version.
+/// The newest packed row of each cell of the layout, with its version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowState<'a> {
-    cells: SmallVec<[Option<FamilyCell<'a>>; 2]>,
+    cells: SmallVec<[Option<StoredCell<'a>>; 2]>,
 }
 
 /// One row of a batch, before and after.
@@ -64,20 +65,20 @@ pub fn eval_context<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext
 }
 
 impl<'a> RowState<'a> {
-    fn absent(family_count: usize) -> RowState<'a> {
-        RowState { cells: SmallVec::from_elem(None, family_count) }
+    fn absent(layout: &RowLayout) -> RowState<'a> {
+        RowState { cells: SmallVec::from_elem(None, layout.cell_count()) }
     }
 
     /// Returns the state of a row read from the store.
-    pub fn of(row: &RowRef<'a>, family_count: usize) -> RowState<'a> {
-        let mut state = RowState::absent(family_count);
+    pub fn of(row: &RowRef<'a>, layout: &RowLayout) -> RowState<'a> {
+        let mut state = RowState::absent(layout);
         for cell in row.cells() {
-            if let Some(slot) = state.cells.get_mut(usize::from(cell.family))
-                && cell.qualifier.is_empty()
+            if let Some(number) = layout.cell_named(usize::from(cell.family), cell.qualifier)
+                && let Some(slot) = state.cells.get_mut(number)
                 && slot.is_none()
             {
                 let (packed, timestamp, ttl) = (cell.value, cell.timestamp, cell.ttl);
-                *slot = Some(FamilyCell { packed, timestamp, ttl });
+                *slot = Some(StoredCell { packed, timestamp, ttl });
             }
         }
         state
@@ -88,25 +89,25 @@ impl<'a> RowState<'a> {
         self.cells.iter().any(Option::is_some)
     }
 
-    /// Returns the packed rows, by family.
+    /// Returns the packed rows, by cell.
     pub fn packed(&self) -> PackedCells<'a> {
         self.cells.iter().map(|cell| cell.map(|cell| cell.packed)).collect()
     }
 
-    /// Returns the cell of a family.
-    pub fn cell(&self, family: usize) -> Option<&FamilyCell<'a>> {
-        self.cells.get(family)?.as_ref()
+    /// Returns a cell by its number in the layout.
+    pub fn cell(&self, number: usize) -> Option<&StoredCell<'a>> {
+        self.cells.get(number)?.as_ref()
     }
 
-    /// Returns the cells of all families that have one.
-    pub fn cells(&self) -> impl Iterator<Item = &FamilyCell<'a>> {
+    /// Returns the cells that the row has.
+    pub fn cells(&self) -> impl Iterator<Item = &StoredCell<'a>> {
         self.cells.iter().flatten()
     }
 
-    /// Returns whether both hold the same bytes in these families.
-    pub fn same_bytes(&self, other: &RowState<'a>, families: &[usize]) -> bool {
-        let bytes = |state: &RowState<'a>, family: usize| state.cells[family].map(|c| c.packed);
-        families.iter().all(|&family| bytes(self, family) == bytes(other, family))
+    /// Returns whether both hold the same bytes in these cells.
+    pub fn same_bytes(&self, other: &RowState<'a>, cells: &[usize]) -> bool {
+        let bytes = |state: &RowState<'a>, cell: usize| state.cells[cell].map(|c| c.packed);
+        cells.iter().all(|&cell| bytes(self, cell) == bytes(other, cell))
     }
 
     /// Returns the newest version among the cells, or `None` for the commit time.
@@ -115,60 +116,68 @@ impl<'a> RowState<'a> {
         newest.filter(|&at| at != Timestamp::LATEST)
     }
 
-    fn clear(&mut self, family: usize, at: Timestamp) {
-        if let Some(cell) = self.cells.get_mut(family)
+    fn clear(&mut self, number: usize, at: Timestamp) {
+        if let Some(cell) = self.cells.get_mut(number)
             && cell.is_some_and(|cell| cell.timestamp <= at)
         {
             *cell = None;
         }
     }
 
-    /// Leaves the family empty: an earlier version that the family may retain is not known here.
-    fn clear_version(&mut self, family: usize, at: Timestamp) {
-        if let Some(cell) = self.cells.get_mut(family)
+    /// Leaves the cell empty: an earlier version that the family may retain is not known here.
+    fn clear_version(&mut self, number: usize, at: Timestamp) {
+        if let Some(cell) = self.cells.get_mut(number)
             && cell.is_some_and(|cell| cell.timestamp == at)
         {
             *cell = None;
         }
     }
 
-    fn put(&mut self, family: usize, put: FamilyCell<'a>) {
-        if let Some(cell) = self.cells.get_mut(family)
+    fn put(&mut self, number: usize, put: StoredCell<'a>) {
+        if let Some(cell) = self.cells.get_mut(number)
             && cell.is_none_or(|cell| cell.timestamp <= put.timestamp)
         {
             *cell = Some(put);
         }
     }
 
-    /// Applies a mutation's edits.
-    fn apply(&mut self, edits: &'a [Edit]) {
+    /// Applies a mutation's edits. Cells that the layout does not have are no part of the state.
+    fn apply(&mut self, edits: &'a [Edit], layout: &RowLayout) {
+        let named = |family: &u8, qualifier: &[u8]| {
+            layout.cell_named(usize::from(*family), qualifier).unwrap_or(usize::MAX)
+        };
         for edit in edits {
             match edit {
-                Edit::Put { family, qualifier, timestamp, value, ttl } if qualifier.is_empty() => {
+                Edit::Put { family, qualifier, timestamp, value, ttl } => {
                     let (timestamp, ttl) = (time(*timestamp), *ttl);
-                    let put = FamilyCell { packed: value, timestamp, ttl };
-                    self.put(usize::from(*family), put);
+                    let put = StoredCell { packed: value, timestamp, ttl };
+                    self.put(named(family, qualifier), put);
                 }
                 Edit::DeleteRow { timestamp } => {
-                    (0..self.cells.len()).for_each(|family| self.clear(family, time(*timestamp)));
+                    (0..self.cells.len()).for_each(|number| self.clear(number, time(*timestamp)));
                 }
                 Edit::DeleteFamily { family, timestamp } => {
-                    self.clear(usize::from(*family), time(*timestamp));
+                    let cells = cells_of_family(layout, *family);
+                    cells.for_each(|number| self.clear(number, time(*timestamp)));
                 }
-                Edit::DeleteColumn { family, qualifier, timestamp } if qualifier.is_empty() => {
-                    self.clear(usize::from(*family), time(*timestamp));
+                Edit::DeleteColumn { family, qualifier, timestamp } => {
+                    self.clear(named(family, qualifier), time(*timestamp));
                 }
                 Edit::DeleteFamilyVersion { family, timestamp } => {
-                    self.clear_version(usize::from(*family), *timestamp);
+                    let cells = cells_of_family(layout, *family);
+                    cells.for_each(|number| self.clear_version(number, *timestamp));
                 }
-                Edit::DeleteVersion { family, qualifier, timestamp } if qualifier.is_empty() => {
-                    self.clear_version(usize::from(*family), *timestamp);
+                Edit::DeleteVersion { family, qualifier, timestamp } => {
+                    self.clear_version(named(family, qualifier), *timestamp);
                 }
-                // Other qualifiers are not part of a packed row.
-                Edit::Put { .. } | Edit::DeleteColumn { .. } | Edit::DeleteVersion { .. } => {}
             }
         }
     }
+}
+
+fn cells_of_family(layout: &RowLayout, family: u8) -> impl Iterator<Item = usize> {
+    let family = usize::from(family);
+    (0..layout.cell_count()).filter(move |&cell| layout.family_of_cell(cell) == family)
 }
 
 fn time(timestamp: Option<Timestamp>) -> Timestamp {
@@ -210,9 +219,11 @@ pub fn bulk_load_error(derived: &str) -> store::Error {
 /// it in them, so that later observers need not read it again.
 pub fn load_previous(
     context: &dyn ObserverContext,
+    layout: &RowLayout,
     batch: &mut [Mutation],
     is_needed: impl Fn(&Mutation) -> bool,
 ) -> store::Result<()> {
+    let mut columns = None;
     for mutation in batch {
         if !matches!(mutation.previous, PreviousRow::Unknown) || !is_needed(mutation) {
             continue;
@@ -222,7 +233,8 @@ pub fn load_previous(
             continue;
         }
         let mut cells = CellBatch::new();
-        let get = Get::new(mutation.row.as_slice());
+        let columns = columns.get_or_insert_with(|| ReadColumns::of_whole_rows(layout));
+        let get = columns.get(Get::new(mutation.row.as_slice()));
         mutation.previous = if context.get(context.table(), &get, &mut cells)? {
             PreviousRow::Row(Arc::new(cells))
         } else {
@@ -234,10 +246,10 @@ pub fn load_previous(
 
 /// Returns the changes of a batch, in its order. An unknown previous state counts as absent: see
 /// [`load_previous`].
-pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
+pub fn changes<'a>(layout: &RowLayout, batch: &'a [Mutation]) -> Vec<Change<'a>> {
     let is_ascending = batch.is_sorted_by(|a, b| a.row < b.row);
     let mut last_of_row: AHashMap<&[u8], usize> = AHashMap::new();
-    let mut changes: Vec<Change<'_>> = Vec::with_capacity(batch.len());
+    let mut changes: Vec<Change<'a>> = Vec::with_capacity(batch.len());
     for (position, mutation) in batch.iter().enumerate() {
         let row = mutation.row.as_slice();
         // Ascending rows are all different, so no row has an earlier change.
@@ -245,12 +257,12 @@ pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
         let old = match (earlier, &mutation.previous) {
             (Some(earlier), _) => changes[earlier].new.clone(),
             (None, PreviousRow::Row(cells)) if !cells.is_empty() => {
-                RowState::of(&cells.row(0), family_count)
+                RowState::of(&cells.row(0), layout)
             }
-            (None, _) => RowState::absent(family_count),
+            (None, _) => RowState::absent(layout),
         };
         let mut new = old.clone();
-        new.apply(&mutation.edits);
+        new.apply(&mutation.edits, layout);
         let edited = mutation
             .edits
             .iter()
@@ -266,13 +278,13 @@ pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
 }
 
 /// Returns the net changes of a batch: one per row, from before the batch to after it.
-pub fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
-    let changes = changes(family_count, batch);
+pub fn net_changes<'a>(layout: &RowLayout, batch: &'a [Mutation]) -> Vec<Change<'a>> {
+    let changes = changes(layout, batch);
     if changes.is_sorted_by(|a, b| a.row < b.row) {
         return changes;
     }
     let mut position_of_row: AHashMap<&[u8], usize> = AHashMap::with_capacity(changes.len());
-    let mut net: Vec<Change<'_>> = Vec::with_capacity(changes.len());
+    let mut net: Vec<Change<'a>> = Vec::with_capacity(changes.len());
     for change in changes {
         if let Some(&position) = position_of_row.get(change.row) {
             let first = &mut net[position];
@@ -290,7 +302,15 @@ pub fn net_changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{FakeContext, row_of_cells, with_previous};
+    use crate::fixture::{
+        FakeContext, key, layout, row_of_cells, stored_row, with_column_cells, with_previous,
+    };
+    use types::{DataType, Datum};
+
+    fn two_families() -> RowLayout {
+        let columns = [(DataType::Int4, 0), (DataType::Text, 0), (DataType::Int8, 1)];
+        layout(&columns, &[key(0, false)], 0)
+    }
 
     fn put(mutation: Mutation, family: u8, timestamp: Option<i64>, value: &[u8]) -> Mutation {
         let mut mutation = mutation;
@@ -305,7 +325,7 @@ mod tests {
     }
 
     fn new_cells(batch: &[Mutation]) -> Vec<Vec<Option<&[u8]>>> {
-        changes(2, batch).iter().map(|change| change.new.packed().to_vec()).collect()
+        changes(&two_families(), batch).iter().map(|change| change.new.packed().to_vec()).collect()
     }
 
     fn before() -> CellBatch {
@@ -336,10 +356,22 @@ mod tests {
     }
 
     #[test]
+    fn delete_of_family_removes_its_column_cells() {
+        let layout = with_column_cells(two_families());
+        let row = [Datum::Int4(1), Datum::text("x"), Datum::Int8(2)];
+        let before = stored_row(&layout, &row, 10);
+        let delete = Edit::DeleteFamily { family: 1, timestamp: None };
+        let batch = [with_previous(Mutation::new(b"r").with(delete), before)];
+        let new = changes(&layout, &batch)[0].new.packed();
+        let present: Vec<bool> = new.iter().map(Option::is_some).collect();
+        assert_eq!(present, [true, false, true, false]);
+    }
+
+    #[test]
     fn put_of_one_family_preserves_other_families() {
         let batch = [with_previous(put(Mutation::new(b"r"), 1, None, b"new"), before())];
         assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"new"[..])]]);
-        assert_eq!(changes(2, &batch)[0].timestamp, None);
+        assert_eq!(changes(&two_families(), &batch)[0].timestamp, None);
     }
 
     #[test]
@@ -347,7 +379,7 @@ mod tests {
         let batch = [with_previous(put(Mutation::new(b"r"), 1, Some(19), b"new"), before())];
         assert_eq!(new_cells(&batch), [[Some(&b"zero"[..]), Some(&b"one"[..])]]);
         let batch = [with_previous(put(Mutation::new(b"r"), 0, Some(15), b"new"), before())];
-        let changes = changes(2, &batch);
+        let changes = changes(&two_families(), &batch);
         assert_eq!(changes[0].new.packed()[0], Some(&b"new"[..]));
         assert_eq!(changes[0].timestamp, Some(Timestamp(20)), "not behind the other family");
     }
@@ -366,7 +398,7 @@ mod tests {
         let batch = marker(Edit::DeleteColumn { family: 0, qualifier: vec![], timestamp: None });
         assert_eq!(new_cells(&batch), [[None, Some(&b"one"[..])]]);
         let batch = marker(Edit::DeleteRow { timestamp: None });
-        assert!(!changes(2, &batch)[0].new.exists());
+        assert!(!changes(&two_families(), &batch)[0].new.exists());
     }
 
     #[test]
@@ -374,7 +406,7 @@ mod tests {
         let mutation = put(Mutation::new(b"r").delete_row(), 0, None, b"new");
         assert_eq!(new_cells(&[with_previous(mutation, before())]), [[Some(&b"new"[..]), None]]);
         let mutation = put(Mutation::new(b"r"), 0, None, b"new").delete_row();
-        assert!(!changes(2, &[with_previous(mutation, before())])[0].new.exists());
+        assert!(!changes(&two_families(), &[with_previous(mutation, before())])[0].new.exists());
     }
 
     #[test]
@@ -384,7 +416,7 @@ mod tests {
             put(Mutation::new(b"q"), 0, None, b"other"),
             put(Mutation::new(b"r"), 1, None, b"second"),
         ];
-        let changes = changes(2, &batch);
+        let changes = changes(&two_families(), &batch);
         assert!(!changes[0].old.exists());
         assert_eq!(changes[2].old, changes[0].new);
         assert_eq!(changes[2].new.packed()[..], [Some(&b"first"[..]), Some(&b"second"[..])]);
@@ -397,7 +429,7 @@ mod tests {
             put(Mutation::new(b"q"), 0, Some(5), b"other"),
             put(Mutation::new(b"r"), 0, None, b"second"),
         ];
-        let net = net_changes(2, &batch);
+        let net = net_changes(&two_families(), &batch);
         assert_eq!(net.iter().map(|change| change.row).collect::<Vec<_>>(), [b"r", b"q"]);
         assert_eq!(net[0].old.packed()[..], [Some(&b"zero"[..]), Some(&b"one"[..])]);
         assert_eq!(net[0].new.packed()[..], [Some(&b"second"[..]), Some(&b"one"[..])]);
@@ -414,8 +446,8 @@ mod tests {
             Mutation::new(b"new").expect_absent(),
             with_previous(Mutation::new(b"known"), row_of_cells(b"known", &[(0, b"", 1)])),
         ];
-        load_previous(&context, &mut batch, |_| true).unwrap();
-        load_previous(&context, &mut batch, |_| true).unwrap();
+        load_previous(&context, &two_families(), &mut batch, |_| true).unwrap();
+        load_previous(&context, &two_families(), &mut batch, |_| true).unwrap();
         assert_eq!(*context.read.borrow(), [b"r".to_vec(), b"absent".to_vec()]);
         assert!(matches!(&batch[0].previous, PreviousRow::Row(cells) if cells.cell_count() == 2));
         assert!(matches!(batch[1].previous, PreviousRow::Absent));

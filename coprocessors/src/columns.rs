@@ -89,12 +89,16 @@ pub fn value_layout(
 /// The sections of values that a get reads, see [`store::Get::sections`].
 pub type SectionsOfGet = Option<Arc<[Arc<SectionSelection>]>>;
 
-/// Returns the sections that are needed to decode some columns (positions in table order).
+/// Returns the sections that are needed to decode some columns (positions in table order); all
+/// for CELL storage, whose blocks have none.
 ///
 /// # Errors
 ///
 /// `XX001` if a slot of a family belongs to no column.
 pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<SectionsOfGet> {
+    if layout.has_column_cells() {
+        return Ok(None);
+    }
     let readers = ColumnReader::of_columns(layout, columns)?;
     let mut families = Vec::with_capacity(layout.family_count);
     for family in 0..layout.family_count {
@@ -102,7 +106,7 @@ pub fn wanted_sections(layout: &RowLayout, columns: &[usize]) -> types::Result<S
         for (&column, reader) in columns.iter().zip(&readers) {
             let column = &layout.columns[column];
             match (column.place, reader) {
-                (ColumnPlace::Packed { family: of, .. }, Some(reader)) if of == family => {
+                (ColumnPlace::Packed { cell, .. }, Some(reader)) if cell == family => {
                     let nulls = section_of_nulls(reader.null_byte());
                     wanted.extend([nulls, section_of(reader.slot())]);
                 }
@@ -201,8 +205,8 @@ impl SliceDecoder {
         let readers = ColumnReader::of_columns(layout, columns)?;
         for (output, (&column, reader)) in columns.iter().zip(readers).enumerate() {
             match (layout.columns[column].place, reader) {
-                (ColumnPlace::Packed { family, .. }, Some(reader)) => {
-                    decoder.is_direct &= family == 0;
+                (ColumnPlace::Packed { cell, .. }, Some(reader)) => {
+                    decoder.is_direct &= cell == 0;
                     decoder.readers.push((output, reader));
                 }
                 _ => {

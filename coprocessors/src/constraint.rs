@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use store::error::Veto;
+use store::error::{RejectedPut, Veto};
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
@@ -18,7 +18,7 @@ use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::change::{Change, changes, eval_context, load_previous};
-use crate::row::{self, PackedCells};
+use crate::row::{self, PackedCells, ReadColumns, packed_puts, read_packed_cells};
 use crate::violation::{self, CONSTRAINT, DuplicateKey, TableName};
 
 /// Minimum number of rows for checking a batch column by column.
@@ -100,8 +100,8 @@ pub struct ConstraintObserver {
     spec: Arc<ConstraintSpec>,
     /// The columns that constraints refer to, in table order.
     columns: Vec<usize>,
-    /// The families of these columns.
-    families: Vec<usize>,
+    /// The cells of these columns.
+    cells: Vec<usize>,
     /// [`ConstraintSpec::not_null`] in table order, as positions in `columns`.
     not_null: Vec<usize>,
     /// The positions of [`ConstraintSpec::checks`] by name, and their predicates over `columns`.
@@ -152,15 +152,16 @@ impl ConstraintObserver {
             not_null: not_null.iter().map(|&column| position(column)).collect(),
             predicates: checks.iter().map(|&check| over_columns(&spec.checks[check])).collect(),
             checks,
-            families: row::families_with(&spec.layout, &columns),
+            cells: row::cells_with(&spec.layout, &columns),
             columns,
             spec,
         }
     }
 
-    /// Returns whether the mutation puts a row without one of the families that constraints read.
+    /// Returns whether the mutation puts a row without one of the cells that constraints read.
     fn is_partial(&self, mutation: &Mutation) -> bool {
-        puts_row(mutation) && !self.families.iter().all(|&family| puts_family(mutation, family))
+        let layout = &self.spec.layout;
+        puts_row(layout, mutation) && !self.cells.iter().all(|&cell| puts(layout, mutation, cell))
     }
 
     /// Checks rows as a batch; returns `false` if one of them may fail.
@@ -190,27 +191,27 @@ impl ConstraintObserver {
         Ok(true)
     }
 
-    /// Returns whether a column is NULL because its family has expired and the mutation does not
+    /// Returns whether a column is NULL because its cell has expired and the mutation does not
     /// write it.
     fn has_expired(&self, change: &Change<'_>, position: usize) -> bool {
         let column = self.columns[position];
         match self.spec.layout.columns[column].place {
-            ColumnPlace::Packed { family, .. } => {
-                self.spec.layout.may_expire_before_row(column) && change.new.cell(family).is_none()
+            ColumnPlace::Packed { cell, .. } => {
+                self.spec.layout.may_expire_before_row(column) && change.new.cell(cell).is_none()
             }
             ColumnPlace::Key(_) => false,
         }
     }
 
     /// Returns whether a CHECK reads expired columns and the mutation writes to none of the
-    /// families of its columns. Such a CHECK held when the columns were written and is not
+    /// cells of its columns. Such a CHECK held when the columns were written and is not
     /// evaluated.
     fn is_left_alone(&self, mutation: &Mutation, change: &Change<'_>, predicate: &Expr) -> bool {
         let columns = predicate.columns();
         columns.iter().any(|&position| self.has_expired(change, position))
             && columns.iter().all(|&position| {
                 match self.spec.layout.columns[self.columns[position]].place {
-                    ColumnPlace::Packed { family, .. } => !puts_family(mutation, family),
+                    ColumnPlace::Packed { cell, .. } => !puts(&self.spec.layout, mutation, cell),
                     ColumnPlace::Key(_) => true,
                 }
             })
@@ -266,7 +267,7 @@ impl ConstraintObserver {
         veto.map_or_else(|error| error, |veto| store::Error::Vetoed(Box::new(veto)))
     }
 
-    /// Returns `Failing row contains (…).` with all columns, including those of families that the
+    /// Returns `Failing row contains (…).` with all columns, including those of cells that the
     /// mutation does not write; these are read here.
     fn failing_row(
         &self,
@@ -277,16 +278,16 @@ impl ConstraintObserver {
         let own = change.new.packed();
         let mut cells = CellBatch::new();
         if own.contains(&None) && !change.old.exists() {
-            context.get(context.table(), &Get::new(change.row), &mut cells)?;
+            let get = ReadColumns::of_whole_rows(layout).get(Get::new(change.row));
+            context.get(context.table(), &get, &mut cells)?;
         }
-        let stored = (!cells.is_empty()).then(|| cells.row(0));
-        let packed: PackedCells<'_> = (0u8..)
-            .zip(&own)
-            .map(|(family, own)| match own {
-                Some(bytes) => Some(*bytes),
-                None => stored.and_then(|row| row.value(family, b"")),
-            })
-            .collect();
+        let mut packed = PackedCells::from_elem(None, layout.cell_count());
+        if !cells.is_empty() {
+            read_packed_cells(&cells.row(0), layout, &mut packed);
+        }
+        for (stored, own) in packed.iter_mut().zip(own) {
+            *stored = own.or(*stored);
+        }
         let values = layout
             .unpack(change.row, &packed)
             .map_err(|error| violation::value_error(CONSTRAINT, error))?;
@@ -315,13 +316,14 @@ impl RegionObserver for ConstraintObserver {
         if self.columns.is_empty() && self.predicates.is_empty() {
             return Ok(());
         }
-        load_previous(context, batch, |mutation| self.is_partial(mutation))?;
+        let layout = &self.spec.layout;
+        load_previous(context, layout, batch, |mutation| self.is_partial(mutation))?;
         let eval = eval_context(context);
-        let changes = changes(self.spec.layout.family_count, batch);
+        let changes = changes(layout, batch);
         let written: Vec<(&Mutation, &Change<'_>)> = batch
             .iter()
             .zip(&changes)
-            .filter(|(mutation, change)| puts_row(mutation) && change.new.exists())
+            .filter(|(mutation, change)| puts_row(layout, mutation) && change.new.exists())
             .collect();
         let rows: Vec<&Change<'_>> = written.iter().map(|(_, change)| *change).collect();
         // An error of the batch does not identify the first failing row; the loop below does.
@@ -336,20 +338,21 @@ impl RegionObserver for ConstraintObserver {
     }
 }
 
-/// Returns whether a mutation writes the packed row of a family.
-fn puts_family(mutation: &Mutation, family: usize) -> bool {
-    mutation.edits.iter().any(|edit| match edit {
-        Edit::Put { family: put, qualifier, .. } => {
-            usize::from(*put) == family && qualifier.is_empty()
-        }
-        _ => false,
-    })
+/// Returns whether a mutation writes a cell.
+fn puts(layout: &RowLayout, mutation: &Mutation, cell: usize) -> bool {
+    cells_put(layout, mutation).any(|put| put == cell)
 }
 
-/// Returns whether a mutation writes a packed row of some family.
-fn puts_row(mutation: &Mutation) -> bool {
-    let puts = |edit: &Edit| matches!(edit, Edit::Put { qualifier, .. } if qualifier.is_empty());
-    mutation.edits.iter().any(puts)
+/// Returns whether a mutation writes a cell of the layout.
+fn puts_row(layout: &RowLayout, mutation: &Mutation) -> bool {
+    cells_put(layout, mutation).next().is_some()
+}
+
+fn cells_put(layout: &RowLayout, mutation: &Mutation) -> impl Iterator<Item = usize> {
+    mutation.edits.iter().filter_map(|edit| match edit {
+        Edit::Put { family, qualifier, .. } => layout.cell_named(usize::from(*family), qualifier),
+        _ => None,
+    })
 }
 
 /// Returns whether a boolean vector contains a false (NULL does not count).
@@ -363,11 +366,11 @@ fn any_false(outcome: &Vector) -> bool {
     }
 }
 
-/// Returns the veto for a row with an existing primary key, `23505`. `puts` are its family
+/// Returns the veto for a row with an existing primary key, `23505`. `puts` are its
 /// values: the message shows the new row's key values, since equal values can differ in text.
 pub fn duplicate_key_veto(
     spec: &ConstraintSpec,
-    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    (row_key, puts): (&[u8], &[RejectedPut]),
     style: &TextStyle,
 ) -> Veto {
     key_veto(spec, (row_key, puts), style, |key| key.exists_veto(CONSTRAINT))
@@ -377,7 +380,7 @@ pub fn duplicate_key_veto(
 /// `23505`.
 pub fn duplicated_key_veto(
     spec: &ConstraintSpec,
-    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    (row_key, puts): (&[u8], &[RejectedPut]),
     style: &TextStyle,
 ) -> Veto {
     key_veto(spec, (row_key, puts), style, |key| key.duplicated_veto(CONSTRAINT))
@@ -386,24 +389,19 @@ pub fn duplicated_key_veto(
 /// Returns the key values of a row, taken from `puts` if there are any.
 fn key_values(
     layout: &RowLayout,
-    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    (row_key, puts): (&[u8], &[RejectedPut]),
 ) -> types::Result<Vec<Datum>> {
     if puts.is_empty() {
         return layout.decode_key(row_key);
     }
-    let mut packed: PackedCells<'_> = SmallVec::from_elem(None, layout.family_count);
-    for (family, value) in puts {
-        if let Some(slot) = packed.get_mut(usize::from(*family)) {
-            *slot = Some(value);
-        }
-    }
+    let packed = packed_puts(puts, layout);
     let columns = layout.key.iter().map(|key| key.column);
     columns.map(|column| layout.unpack_column(column, row_key, &packed)).collect()
 }
 
 fn key_veto(
     spec: &ConstraintSpec,
-    row: (&[u8], &[(u8, Vec<u8>)]),
+    row: (&[u8], &[RejectedPut]),
     style: &TextStyle,
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Veto {

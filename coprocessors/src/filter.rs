@@ -29,7 +29,7 @@ impl RowFilter {
     /// Creates a filter by `predicate`, whose input row is `columns` (positions in table order).
     /// `description` is shown by EXPLAIN.
     ///
-    /// The scan must read the families of the columns, see [`row::families_of`].
+    /// The scan must read the columns, see [`row::ReadColumns`].
     pub fn new(
         layout: Arc<RowLayout>,
         columns: Vec<usize>,
@@ -41,7 +41,7 @@ impl RowFilter {
     }
 
     fn matches(&self, row: &RowRef<'_>) -> types::Result<bool> {
-        let packed = row::packed_cells(row, self.layout.family_count);
+        let packed = row::packed_cells(row, &self.layout);
         let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
         RowDecoder::new(&self.layout, &self.columns)?.decode(row.key(), &packed, &mut values)?;
         let outcome = self.predicate.eval_row(&values, &self.context)?;

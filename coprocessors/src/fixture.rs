@@ -14,7 +14,9 @@ use store::{
     TableId, Timestamp, ValueLayout,
 };
 use types::expr::Expr;
-use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
+use types::rowcode::{
+    ColumnCell, ColumnPlace, KeyColumn, LayoutColumn, RowLayout, column_qualifier,
+};
 use types::{DataType, Datum};
 
 use crate::index::{EntryFamilies, IndexSpec};
@@ -67,7 +69,7 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16
             return ColumnPlace::Key(position);
         }
         slots[family] += 1;
-        ColumnPlace::Packed { family, slot: slots[family] - 1 }
+        ColumnPlace::Packed { cell: family, slot: slots[family] - 1 }
     };
     let columns: Vec<LayoutColumn> = columns
         .iter()
@@ -80,10 +82,11 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16
         .collect();
     let families = columns.iter().map(|column| match column.place {
         ColumnPlace::Key(_) => 1,
-        ColumnPlace::Packed { family, .. } => family + 1,
+        ColumnPlace::Packed { cell, .. } => cell + 1,
     });
     RowLayout {
         family_count: families.max().unwrap_or(1),
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         columns,
@@ -91,6 +94,21 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16
         salt_buckets: salt,
         schema_version: 1,
     }
+}
+
+/// Returns the same layout with a cell for each column.
+pub(crate) fn with_column_cells(layout: RowLayout) -> RowLayout {
+    let mut layout = layout;
+    for column in 0..layout.columns.len() {
+        let ColumnPlace::Packed { cell: family, .. } = layout.columns[column].place else {
+            continue;
+        };
+        let cell = layout.cell_count();
+        layout.columns[column].place = ColumnPlace::Packed { cell, slot: 0 };
+        let qualifier = column_qualifier(column as u16).to_vec();
+        layout.column_cells.push(ColumnCell { column, family, qualifier });
+    }
+    layout
 }
 
 /// Returns a table of nullable columns; the first is its key.
@@ -191,21 +209,23 @@ pub(crate) fn columnar_family(layout: &RowLayout) -> FamilyDescriptor {
 
 /// Returns the mutation that writes all families of a row.
 pub(crate) fn put_row(layout: &RowLayout, values: &[Datum]) -> Mutation {
-    let mut mutation = Mutation::new(layout.encode_key(values).unwrap());
-    for family in 0..layout.family_count {
-        mutation = mutation.put(family as u8, b"", layout.pack(family, values).unwrap());
-    }
-    mutation
+    let mutation = Mutation::new(layout.encode_key(values).unwrap());
+    crate::row::puts_of_row(layout, mutation, values).unwrap()
 }
 
 /// Returns a stored row.
 pub(crate) fn stored_row(layout: &RowLayout, values: &[Datum], timestamp: i64) -> CellBatch {
     let row = layout.encode_key(values).unwrap();
-    let packed: Vec<Vec<u8>> =
-        (0..layout.family_count).map(|family| layout.pack(family, values).unwrap()).collect();
-    let families: Vec<(u8, &[u8], i64)> =
-        (0u8..).zip(&packed).map(|(family, value)| (family, value.as_slice(), timestamp)).collect();
-    row_of_cells(&row, &families)
+    let mut cells: Vec<(u8, Vec<u8>, Vec<u8>)> = (0..layout.cell_count())
+        .map(|cell| {
+            let family = layout.family_of_cell(cell) as u8;
+            let qualifier = layout.qualifier_of_cell(cell).to_vec();
+            (family, qualifier, layout.pack(cell, values).unwrap())
+        })
+        .collect();
+    cells.sort();
+    let cells = cells.iter().map(|(family, qualifier, value)| (*family, &**qualifier, &**value));
+    row_with(&row, cells, timestamp)
 }
 
 /// Returns rows made of cells.
@@ -224,18 +244,39 @@ pub(crate) fn row_of_cells(row: &[u8], cells: &[(u8, &[u8], i64)]) -> CellBatch 
     let mut batch = CellBatch::new();
     batch.start_row(row);
     for &(family, value, timestamp) in cells {
-        batch.push(store::cell::CellRef {
-            row,
-            family,
-            qualifier: b"",
-            timestamp: Timestamp(timestamp),
-            sequence: Sequence(1),
-            cell_type: CellType::Put,
-            value,
-            ttl: None,
-        });
+        push_cell(&mut batch, row, (family, b"", value), timestamp);
     }
     batch
+}
+
+/// Returns a batch of one row of `(family, qualifier, value)` cells.
+fn row_with<'a>(
+    row: &[u8],
+    cells: impl Iterator<Item = (u8, &'a [u8], &'a [u8])>,
+    timestamp: i64,
+) -> CellBatch {
+    let mut batch = CellBatch::new();
+    batch.start_row(row);
+    cells.for_each(|cell| push_cell(&mut batch, row, cell, timestamp));
+    batch
+}
+
+fn push_cell(
+    batch: &mut CellBatch,
+    row: &[u8],
+    (family, qualifier, value): (u8, &[u8], &[u8]),
+    timestamp: i64,
+) {
+    batch.push(store::cell::CellRef {
+        row,
+        family,
+        qualifier,
+        timestamp: Timestamp(timestamp),
+        sequence: Sequence(1),
+        cell_type: CellType::Put,
+        value,
+        ttl: None,
+    });
 }
 
 /// Returns the mutation with a previous state, as read by its writer.

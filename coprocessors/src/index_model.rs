@@ -11,7 +11,7 @@ use store::descriptor::SplitOptions;
 use store::observer::RegionObserver;
 use store::transaction::{Locking, TransactionOptions};
 use store::{
-    CellBatch, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
+    CellBatch, Edit, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
     Transaction,
 };
 use types::expr::{EvalContext, Expr};
@@ -20,6 +20,7 @@ use types::{DataType, Datum};
 
 use crate::fixture::*;
 use crate::index::{self, IndexObserver, IndexSpec};
+use crate::row::puts_of_row;
 
 /// One step of a random history.
 #[derive(Debug, Clone)]
@@ -38,6 +39,13 @@ enum Step {
     Flush,
     Compact,
     Reopen,
+}
+
+/// Mapping of rows to cells.
+#[derive(Debug, Clone, Copy)]
+enum Storage {
+    Row,
+    Cell,
 }
 
 type Values = (Option<i32>, Option<u8>, Option<i32>);
@@ -66,10 +74,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Returns the layout of `t (id int primary key, a int, b text, f.c int)`, salted or not.
-fn base_layout(salt: u8) -> Arc<RowLayout> {
+fn base_layout((salt, storage): (u8, Storage)) -> Arc<RowLayout> {
     let columns =
         [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
-    Arc::new(layout(&columns, &[key(0, false)], salt.into()))
+    let packed = layout(&columns, &[key(0, false)], salt.into());
+    Arc::new(match storage {
+        Storage::Row => packed,
+        Storage::Cell => with_column_cells(packed),
+    })
 }
 
 /// Returns the indexes: unique; descending with an included column; functional over two keys;
@@ -118,9 +130,9 @@ fn descriptor(id: TableId, families: &[&str], split_points: Vec<Vec<u8>>) -> Tab
 }
 
 impl Tables {
-    fn create(directory: &Path, salt: u8) -> Tables {
+    fn create(directory: &Path, (salt, storage): (u8, Storage)) -> Tables {
         let store = Store::open(directory, Options::default()).unwrap();
-        let base = base_layout(salt);
+        let base = base_layout((salt, storage));
         let specs = specs(&base);
         let middle = base.encode_key_prefix(&[Datum::Int4(5)]).unwrap();
         let splits = if salt > 0 { vec![vec![1]] } else { vec![middle] };
@@ -231,7 +243,7 @@ fn contents(
     let mut contents = BTreeMap::new();
     while scanner.next_batch(3, &mut batch).unwrap() {
         for row in batch.rows() {
-            let packed = crate::row::packed_cells(&row, layout.family_count);
+            let packed = crate::row::packed_cells(&row, layout);
             contents.insert(row.key().to_vec(), layout.unpack(row.key(), &packed).unwrap());
         }
     }
@@ -305,8 +317,11 @@ impl Run {
             Step::PutSecond(id, c) => {
                 let Some(values) = after.get_mut(id) else { return };
                 values.2 = *c;
-                let packed = tables.base.pack(1, &datums(*id, values)).unwrap();
-                vec![Mutation::new(tables.key(*id)).put(1, b"", packed)]
+                let row =
+                    puts_of_row(&tables.base, Mutation::new(tables.key(*id)), &datums(*id, values));
+                let mut second = row.unwrap();
+                second.edits.retain(|edit| matches!(edit, Edit::Put { family: 1, .. }));
+                vec![second]
             }
             Step::Delete(ids) => ids
                 .iter()
@@ -370,9 +385,9 @@ impl Run {
     }
 }
 
-fn run(salt: u8, steps: &[Step]) {
+fn run(base: (u8, Storage), steps: &[Step]) {
     let directory = tempfile::tempdir().unwrap();
-    let tables = Tables::create(directory.path(), salt);
+    let tables = Tables::create(directory.path(), base);
     let transaction = Some(tables.begin());
     let rows = Rows::new();
     let mut run = Run { tables, transaction, committed: rows.clone(), own: rows, savepoint: None };
@@ -388,16 +403,17 @@ proptest! {
     #[test]
     fn index_contents_match_table_model(
         salt in prop_oneof![Just(0u8), Just(2u8)],
+        storage in prop_oneof![Just(Storage::Row), Just(Storage::Cell)],
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        run(salt, &steps);
+        run((salt, storage), &steps);
     }
 }
 
 #[test]
 fn statement_may_swap_unique_values() {
     run(
-        0,
+        (0, Storage::Row),
         &[
             Step::Put(vec![(1, (Some(1), None, None)), (2, (Some(2), None, None))]),
             Step::Commit,
@@ -412,13 +428,16 @@ fn statement_may_swap_unique_values() {
 #[test]
 fn row_changed_twice_in_batch_has_one_entry() {
     let twice = vec![(1, (Some(5), Some(1), None)), (1, (Some(6), None, Some(2)))];
-    run(0, &[Step::Put(twice.clone()), Step::Commit, Step::Put(twice), Step::Delete(vec![1, 1])]);
+    run(
+        (0, Storage::Row),
+        &[Step::Put(twice.clone()), Step::Commit, Step::Put(twice), Step::Delete(vec![1, 1])],
+    );
 }
 
 #[test]
 fn index_build_fills_index_or_reports_duplicate() {
     let directory = tempfile::tempdir().unwrap();
-    let tables = Tables::create(directory.path(), 2);
+    let tables = Tables::create(directory.path(), (2, Storage::Row));
     tables.store.set_observers(TABLE, vec![]).unwrap();
     let mut rows: Rows = (0..2500).map(|id| (id, (Some(id), Some(1), None))).collect();
     let transaction = tables.begin();
@@ -508,7 +527,7 @@ fn large_index_build_spills_sort_and_bulk_loads() {
 fn failed_large_index_build_loads_nothing() {
     const ROWS: i32 = 24_000;
     let directory = tempfile::tempdir().unwrap();
-    let tables = Tables::create(directory.path(), 0);
+    let tables = Tables::create(directory.path(), (0, Storage::Row));
     tables.store.set_observers(TABLE, vec![]).unwrap();
     let transaction = tables.begin();
     let value = |id: i32| (Some(if id == 20_000 { 77 } else { id }), None, None);
@@ -530,7 +549,7 @@ fn failed_large_index_build_loads_nothing() {
 #[test]
 fn index_check_counts_missing_and_extra_entries() {
     let directory = tempfile::tempdir().unwrap();
-    let tables = Tables::create(directory.path(), 0);
+    let tables = Tables::create(directory.path(), (0, Storage::Row));
     let transaction = tables.begin();
     let rows = (0..10).map(|id| tables.put(id, &(Some(id), None, None))).collect();
     transaction.mutate(TABLE, rows).unwrap();

@@ -52,7 +52,7 @@ use crate::registry::{
     ArgumentKind, Attachment, ColumnDefinition, CoprocessorFactory, Parameter,
     ParameterRequirement, TableDefinition,
 };
-use crate::row;
+use crate::row::{ReadColumns, packed_cells, puts_of_row};
 use crate::violation;
 
 /// The factory of `summary`.
@@ -148,14 +148,13 @@ impl CoprocessorFactory for SummaryFactory {
     fn fill(&self, attachment: &Attachment<'_>, transaction: &Transaction) -> store::Result<()> {
         let value_error = |error| violation::value_error(attachment.name, error);
         let summary = Summary::new(attachment).map_err(value_error)?;
-        let families = row::families_of(&summary.layout, &summary.columns);
-        let mut scanner =
-            transaction.scan(attachment.table.id, Scan { families, ..Scan::all() })?;
+        let columns = ReadColumns::of(&summary.layout, &summary.columns);
+        let mut scanner = transaction.scan(attachment.table.id, columns.scan(Scan::all()))?;
         let mut rows = CellBatch::new();
         let mut groups = Groups::new();
         while scanner.next_batch(FILL_ROWS, &mut rows)? {
             for row in rows.rows() {
-                let state = RowState::of(&row, summary.layout.family_count);
+                let state = RowState::of(&row, &summary.layout);
                 summary.count(row.key(), &state, 1, &mut groups).map_err(value_error)?;
             }
         }
@@ -289,7 +288,8 @@ impl Summary {
         let value_error = |error| violation::value_error(&self.name, error);
         context.lock(self.target, &key)?;
         let mut cells = CellBatch::new();
-        let found = context.get(self.target, &Get::new(key.as_slice()), &mut cells)?;
+        let get = ReadColumns::of_whole_rows(&self.target_layout).get(Get::new(key.as_slice()));
+        let found = context.get(self.target, &get, &mut cells)?;
         let mut totals = Totals::zero(group.delta.sums.len());
         let mut values = None;
         if found {
@@ -314,7 +314,7 @@ impl Summary {
 
     fn stored(&self, cells: &CellBatch) -> Result<Vec<Datum>> {
         let row = cells.row(0);
-        let packed = row::packed_cells(&row, self.target_layout.family_count);
+        let packed = packed_cells(&row, &self.target_layout);
         self.target_layout.unpack(row.key(), &packed)
     }
 
@@ -351,11 +351,7 @@ impl Summary {
                 _ => Datum::Numeric(sum.clone()),
             };
         }
-        let mut mutation = Mutation::new(key);
-        for family in 0..layout.family_count {
-            mutation = mutation.put(family as u8, b"", layout.pack(family, &row)?);
-        }
-        Ok(mutation)
+        puts_of_row(layout, Mutation::new(key), &row)
     }
 
     fn out_of_step(&self) -> Error {
@@ -422,9 +418,9 @@ impl RegionObserver for SummaryObserver {
         let summary = &self.summary;
         let value_error = |error| violation::value_error(&summary.name, error);
         reject_unmaintainable_edits("a summary", batch)?;
-        load_previous(context, batch, |_| true)?;
+        load_previous(context, &summary.layout, batch, |_| true)?;
         let mut groups = Groups::new();
-        for change in changes(summary.layout.family_count, batch) {
+        for change in changes(&summary.layout, batch) {
             summary.count(change.row, &change.old, -1, &mut groups).map_err(value_error)?;
             summary.count(change.row, &change.new, 1, &mut groups).map_err(value_error)?;
         }

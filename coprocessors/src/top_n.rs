@@ -30,7 +30,7 @@ use types::rowcode::RowLayout;
 use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Datum, Vector};
 
-use crate::row::{self, RowError};
+use crate::row::{ReadColumns, RowError};
 use crate::rows::{Decoder, StoredRows};
 
 /// Name of the endpoint, for errors and EXPLAIN.
@@ -91,16 +91,15 @@ impl Endpoint for TopNEndpoint {
     ) -> store::Result<Page<TopNResponse>> {
         let parts = ColumnSplit::of(request);
         let mut state = TopNCall::new(request, &parts).map_err(|error| failed(error.into()))?;
-        let families = row::families_of(&request.layout, &request.columns);
+        let columns = ReadColumns::of(&request.layout, &request.columns);
         let start = region.ranges().first().map(|(start, _)| start.clone()).unwrap_or_default();
         let mut rows = StoredRows::new();
         for (start_row, stop_row) in region.ranges() {
             let scan = Scan {
-                families: families.clone(),
                 time_range: request.time_range,
                 ..Scan::range(start_row.clone(), stop_row.clone())
             };
-            let mut scanner = region.scan(scan)?;
+            let mut scanner = region.scan(columns.scan(scan))?;
             loop {
                 rows.clear();
                 let more = rows.read(&mut scanner, BATCH_ROWS)?;

@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use store::env::Env;
 use store::observer::{BulkLoadRef, Hook, Hooks, ObserverContext, RegionObserver, TableContext};
-use store::{CellBatch, Edit, Mutation, Scan, Transaction};
+use store::{CellBatch, ColumnName, Edit, Mutation, Scan, Transaction};
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::rowcode::{RowDecoder, RowLayout};
 use types::{DataType, Datum, Error, Result};
@@ -154,8 +154,8 @@ struct ExpiryPlan {
     end: ExpiryTime,
     /// The new expiry is earlier than that of the previous versions.
     is_nearer: bool,
-    /// Packed rows of families that are not written but need the same TTL.
-    kept: Vec<(u8, Vec<u8>)>,
+    /// Cells that are not written but need the same TTL.
+    kept: Vec<(ColumnName, Vec<u8>)>,
 }
 
 impl TtlByColumn {
@@ -167,7 +167,7 @@ impl TtlByColumn {
             decoder.decode(row, &state.packed(), &mut value[..])?;
             Ok(self.end(&value[0]))
         };
-        let changes = changes(self.layout.family_count, batch);
+        let changes = changes(&self.layout, batch);
         let plans = batch.iter().zip(&changes).map(|(mutation, change)| {
             if !puts(mutation) || !change.new.exists() {
                 return Ok(None);
@@ -175,10 +175,11 @@ impl TtlByColumn {
             let new = end(change.row, &change.new)?;
             let is_nearer = change.old.exists() && new < end(change.row, &change.old)?;
             let packed = change.new.packed();
-            let kept = packed.iter().enumerate().filter_map(|(family, packed)| {
-                let family = family as u8;
-                let is_put = mutation.edits.iter().any(|edit| is_put_of(edit, family));
-                packed.filter(|_| !is_put).map(|packed| (family, packed.to_vec()))
+            let kept = packed.iter().enumerate().filter_map(|(cell, packed)| {
+                let family = self.layout.family_of_cell(cell) as u8;
+                let column = ColumnName::new(family, self.layout.qualifier_of_cell(cell));
+                let is_put = mutation.edits.iter().any(|edit| is_put_of(edit, &column));
+                packed.filter(|_| !is_put).map(|packed| (column, packed.to_vec()))
             });
             Ok(Some(ExpiryPlan { end: new, is_nearer, kept: kept.collect() }))
         });
@@ -200,14 +201,8 @@ impl TtlByColumn {
     }
 
     fn apply(&self, plan: ExpiryPlan, mutation: &mut Mutation) {
-        for (family, value) in plan.kept {
-            mutation.edits.push(Edit::Put {
-                family,
-                qualifier: Vec::new(),
-                timestamp: None,
-                value,
-                ttl: None,
-            });
+        for (ColumnName { family, qualifier }, value) in plan.kept {
+            mutation.edits.push(Edit::Put { family, qualifier, timestamp: None, value, ttl: None });
         }
         if plan.is_nearer {
             mutation.edits.insert(0, Edit::DeleteRow { timestamp: None });
@@ -228,8 +223,9 @@ fn puts(mutation: &Mutation) -> bool {
     mutation.edits.iter().any(|edit| matches!(edit, Edit::Put { .. }))
 }
 
-fn is_put_of(edit: &Edit, wanted: u8) -> bool {
-    matches!(edit, Edit::Put { family, qualifier, .. } if *family == wanted && qualifier.is_empty())
+fn is_put_of(edit: &Edit, column: &ColumnName) -> bool {
+    matches!(edit, Edit::Put { family, qualifier, .. }
+        if *family == column.family && *qualifier == column.qualifier)
 }
 
 impl RegionObserver for TtlByColumn {
@@ -254,7 +250,7 @@ impl RegionObserver for TtlByColumn {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        load_previous(context, batch, puts)?;
+        load_previous(context, &self.layout, batch, puts)?;
         let plans = self.plans(batch);
         let plans = plans.map_err(|error| violation::value_error(&self.name, error))?;
         for (plan, mutation) in plans.into_iter().zip(batch) {

@@ -14,7 +14,8 @@ use store::FamilyDescriptor;
 use store::descriptor::KeepDeletedCells;
 use types::expr::{DomainChecks, Expr};
 use types::function::quote_ident;
-use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
+use types::rowcode::column_qualifier;
+use types::rowcode::{ColumnCell, ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
@@ -138,6 +139,7 @@ pub fn table_of(
         columns,
         constraints: Arc::new(constraints(texts, record, &names, &layout)?),
         layout,
+        column_cells: record.column_cells,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
         foreign_keys: record.foreign_keys.clone(),
@@ -223,16 +225,26 @@ pub fn expression(
 
 /// Returns the row layout of a table.
 pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout> {
-    let mut slots = vec![0; record.descriptor.families.len()];
+    let family_count = record.descriptor.families.len();
+    let mut slots = vec![0; family_count];
+    let mut column_cells: Vec<ColumnCell> = Vec::new();
     let mut columns = Vec::with_capacity(record.columns.len());
     for (position, column) in record.columns.iter().enumerate() {
         let in_key = record.primary_key.iter().position(|key| key.column as usize == position);
         let place = match in_key {
             Some(key) => ColumnPlace::Key(key),
+            None if record.column_cells => {
+                column_cells.push(ColumnCell {
+                    column: position,
+                    family: usize::from(column.family),
+                    qualifier: column_qualifier(position as u16).to_vec(),
+                });
+                ColumnPlace::Packed { cell: family_count + column_cells.len() - 1, slot: 0 }
+            }
             None => {
                 let family = usize::from(column.family);
                 slots[family] += 1;
-                ColumnPlace::Packed { family, slot: slots[family] - 1 }
+                ColumnPlace::Packed { cell: family, slot: slots[family] - 1 }
             }
         };
         let data_type = catalog.column_type(column)?.base;
@@ -245,7 +257,8 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
     Ok(RowLayout {
         columns,
         key: record.primary_key.iter().map(key_column).collect(),
-        family_count: record.descriptor.families.len(),
+        family_count,
+        column_cells,
         expiring: expiring_families(record),
         dropped: dropped_families(record),
         salt_buckets: record.salt_buckets,
@@ -258,7 +271,8 @@ fn expiring_families(record: &TableRecord) -> Vec<usize> {
     let families = &record.descriptor.families;
     let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
     let living = families.iter().filter(|family| !family.is_dropped());
-    if living.count() > 1 { expiring.collect() } else { Vec::new() }
+    // The only cell of a row has the life of the row.
+    if living.count() > 1 || record.column_cells { expiring.collect() } else { Vec::new() }
 }
 
 fn dropped_families(record: &TableRecord) -> Vec<usize> {
@@ -273,7 +287,10 @@ fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
 
 /// Returns the families of an index's store table. Entries are stored by the life of the data
 /// that they represent, and their history is retained by the rules of the table.
-fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
+fn stored_families(
+    (table, layout): (&TableRecord, &RowLayout),
+    families: &EntryFamilies,
+) -> Vec<FamilyDescriptor> {
     let base = &table.descriptor.families;
     let versions = base.iter().map(|family| family.versions).max().unwrap_or(1);
     let keeps = |family: &FamilyDescriptor| family.keep_deleted_cells != KeepDeletedCells::False;
@@ -292,10 +309,14 @@ fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyD
     };
     let family = |one: &EntryFamily| match one {
         EntryFamily::Row => stored(DEFAULT_FAMILY, None),
-        EntryFamily::Of { family, .. } => {
-            let living = base.iter().filter(|family| !family.is_dropped());
-            let name = if living.count() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
-            stored(name, life_of(&base[*family]))
+        EntryFamily::Of { cell, .. } => {
+            let family = &base[layout.family_of_cell(*cell)];
+            let name = match layout.column_of_cell(*cell) {
+                Some(column) => &format!("{}.{}", family.name, column + 1),
+                None if layout.living_families() == 1 => DEFAULT_FAMILY,
+                None => &family.name,
+            };
+            stored(name, life_of(family))
         }
     };
     families.all().iter().map(family).collect()
@@ -320,7 +341,7 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
             "The primary key is unique already.",
         ));
     }
-    let families = stored_families(table, &families);
+    let families = stored_families((table, &layout), &families);
     Arc::make_mut(&mut table.indexes[at].descriptor).families = families;
     Ok(())
 }
@@ -406,7 +427,7 @@ fn index(
     let predicate = record.predicate.as_ref().map(condition).transpose()?;
     let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
     // An index that an older version created may lack the families that give its entries a TTL.
-    let is_known = has_families(record, &stored_families(table, &families));
+    let is_known = has_families(record, &stored_families((table, base_layout), &families));
     let families = if is_known { families } else { EntryFamilies::of_rows() };
     let entries = IndexLayoutInputs { keys: &keys, families: &families, unique };
     let layout = index_layout(record, &entries, names, base_layout);
@@ -460,7 +481,7 @@ fn index_layout(
             Some(position) => ColumnPlace::Key(position),
             None => {
                 slots[family] += 1;
-                ColumnPlace::Packed { family, slot: slots[family] - 1 }
+                ColumnPlace::Packed { cell: family, slot: slots[family] - 1 }
             }
         };
         columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
@@ -488,6 +509,7 @@ fn index_layout(
         columns,
         key,
         family_count: families.all().len(),
+        column_cells: Vec::new(),
         expiring: families.expiring(),
         dropped: Vec::new(),
         salt_buckets: record.salt_buckets,

@@ -427,6 +427,7 @@ fn no_table() -> TableSchema {
         columns: Vec::new(),
         key: Vec::new(),
         family_count: 0,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,

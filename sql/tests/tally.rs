@@ -70,9 +70,9 @@ impl Endpoint for Tally {
         let mut cells = CellBatch::new();
         let columns = [request.column];
         for (start, stop) in region.ranges() {
-            let families = row::families_of(&request.layout, &columns);
-            let scan = Scan { families, ..Scan::range(start.clone(), stop.clone()) };
-            let mut scanner = region.scan(scan)?;
+            let scan = Scan::range(start.clone(), stop.clone());
+            let columns_read = row::ReadColumns::of(&request.layout, &columns);
+            let mut scanner = region.scan(columns_read.scan(scan))?;
             while scanner.next_batch(100, &mut cells)? {
                 let mut vectors = row::vectors_for(&request.layout, &columns, cells.row_count());
                 row::decode_batch(&request.layout, &columns, &cells, &mut vectors)

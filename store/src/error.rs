@@ -17,6 +17,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub(crate) const RESTORE: &str = "restore it from a backup, or copy the readable data to a new \
                                   directory with \"bennu job salvage\"";
 
+/// A put of a mutation that was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedPut {
+    /// Index of the family.
+    pub family: u8,
+    /// The qualifier.
+    pub qualifier: Vec<u8>,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
 /// Error of a store operation.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -27,8 +38,8 @@ pub enum Error {
         table: TableId,
         /// The row key.
         row: Vec<u8>,
-        /// The mutation's puts: families and values.
-        puts: Vec<(u8, Vec<u8>)>,
+        /// The mutation's puts.
+        puts: Vec<RejectedPut>,
     },
     /// The row was changed after the transaction's snapshot. Roll back and run it again.
     Serialization {

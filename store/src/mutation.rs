@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::cell::CellBatch;
 use crate::cell::Timestamp;
+use crate::error::RejectedPut;
 
 /// Mutation of one row of a table.
 #[derive(Debug, Clone)]
@@ -192,9 +193,13 @@ impl Mutation {
     }
 
     /// Returns the values of its puts, with their families.
-    pub fn puts(&self) -> Vec<(u8, Vec<u8>)> {
+    pub fn puts(&self) -> Vec<RejectedPut> {
         let put = |edit: &Edit| match edit {
-            Edit::Put { family, value, .. } => Some((*family, value.clone())),
+            Edit::Put { family, qualifier, value, .. } => Some(RejectedPut {
+                family: *family,
+                qualifier: qualifier.clone(),
+                value: value.clone(),
+            }),
             _ => None,
         };
         self.edits.iter().filter_map(put).collect()

@@ -161,6 +161,12 @@ impl Extended {
     pub(crate) fn connect(address: SocketAddr, dialect: Dialect) -> Extended {
         Extended { raw: Raw::login(address), dialect }
     }
+
+    /// Connects to a bennu server; tables are created with STORAGE = CELL.
+    pub(crate) fn connect_with_column_cells(address: SocketAddr) -> Extended {
+        let raw = Raw::login_with(address, &[("default_storage", "cell")]);
+        Extended { raw, dialect: Dialect::Bennu }
+    }
 }
 
 #[async_trait]

@@ -88,6 +88,25 @@ async fn scripts_over_simple_protocol() {
     assert_no_failures(&failures);
 }
 
+/// Runs the scripts with STORAGE = CELL as the default. Records that show cells or the storage are
+/// marked `skipif column_cells`.
+#[tokio::test]
+async fn scripts_with_column_cells() {
+    if std::env::var_os("BENNU_SLT_UPDATE").is_some() {
+        return;
+    }
+    let mut failures = Vec::new();
+    for script in scripts() {
+        let server = TestServer::start();
+        let address = server.address();
+        let mut runner = Runner::new(|| async { Ok(Extended::connect_with_column_cells(address)) });
+        runner.add_label("column_cells");
+        runner.with_column_validator(strict_column_validator);
+        failures.extend(run_script(runner, &script).await);
+    }
+    assert_no_failures(&failures);
+}
+
 /// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "generated_keys",

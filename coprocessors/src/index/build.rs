@@ -19,6 +19,7 @@ use std::sync::Arc;
 use store::bulk_load::BulkCell;
 use store::cell::{expiring_value, split_expiring};
 use store::endpoint::{Endpoint, EndpointContext, Page};
+use store::error::RejectedPut;
 use store::scan::ScanPosition;
 use store::sorted_load::{EntryChunk, ScratchSpace, SortedChunk, SortedLoad};
 use store::transaction::{Isolation, LockMode, LockWait, Locking, RowExpectation};
@@ -29,11 +30,11 @@ use types::expr::EvalContext;
 use types::text::TextStyle;
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, after_index_keys, base_families, base_key, duplicate_veto};
+use super::entry::{EntryWriter, after_index_keys, base_key, base_reads, duplicate_veto};
 use super::families::EntryFamily;
 use crate::change::RowState;
 use crate::columns::SliceDecoder;
-use crate::row::{RowError, vectors_for};
+use crate::row::{ReadColumns, RowError, packed_puts, vectors_for};
 use crate::rows::{StoredRows, StoredRowsChunk};
 use crate::violation::{self, DuplicateKey};
 
@@ -44,8 +45,8 @@ const BUILD_ROWS: usize = 1000;
 /// Maximum number of entries that are staged like other rows: separate files would cost more.
 const STAGED_ENTRIES: u64 = 10_000;
 
-/// A row key with its puts: families and values.
-type Entry = (Vec<u8>, Vec<(u8, Vec<u8>)>);
+/// A row key with its puts.
+type Entry = (Vec<u8>, Vec<RejectedPut>);
 
 /// The environment of an index build.
 pub struct BuildEnvironment<'a> {
@@ -96,7 +97,8 @@ pub fn index_build(
     } else {
         let mut load = store.bulk_load(spec.store_table)?;
         if let SortedLoad::Duplicate { row, family, value } = sorter.load(&mut load, transaction)? {
-            return Err(duplicated(spec, (&row, &[(family, value)]), &context.style));
+            let put = RejectedPut { family, qualifier: Vec::new(), value };
+            return Err(duplicated(spec, (&row, &[put]), &context.style));
         }
         drop(sorter);
         load.adopt()?;
@@ -189,11 +191,11 @@ impl Endpoint for BuildEndpoint<'_> {
     fn call(&self, region: &dyn EndpointContext, (): &()) -> store::Result<Page<BuildPage>> {
         let failed = |error: RowError| error.into_store_error(&self.spec.name);
         let mut writer = PageWriter::new(self).map_err(|error| failed(error.into()))?;
-        let families = base_families(self.spec);
+        let columns = base_reads(self.spec);
         let mut rows = StoredRows::new();
         for (start, stop) in region.ranges() {
             let range = Scan::range(start.clone(), stop.clone());
-            let mut scanner = region.scan(Scan { families: families.clone(), ..range })?;
+            let mut scanner = region.scan(columns.scan(range))?;
             loop {
                 rows.clear();
                 let more = rows.read(&mut scanner, BUILD_ROWS)?;
@@ -240,7 +242,7 @@ impl<'s> PageWriter<'s> {
     fn add(&mut self, rows: &StoredRowsChunk) -> Result<(), RowError> {
         match rows {
             StoredRowsChunk::Cells(cells) => cells.rows().try_for_each(|row| {
-                let state = RowState::of(&row, self.spec.base_layout.family_count);
+                let state = RowState::of(&row, &self.spec.base_layout);
                 match self.entry.read(row.key(), &state)? {
                     true => self.add_row(row.key(), &state),
                     false => Ok(()),
@@ -295,7 +297,7 @@ impl<'s> PageWriter<'s> {
             self.key.clear();
             self.entry.key_into(base_key, &mut self.key)?;
             for (family, of) in (0u8..).zip(self.spec.families.all()) {
-                if !matches!(of, EntryFamily::Row | EntryFamily::Of { family: 0, .. }) {
+                if !matches!(of, EntryFamily::Row | EntryFamily::Of { cell: 0, .. }) {
                     continue;
                 }
                 self.value.clear();
@@ -329,7 +331,11 @@ fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result
             let keys = &key[..key.len() - rest.len()];
             let values = spec.layout.decode_key(key).map_err(value_error)?;
             if keys == last.as_slice() && !spec.is_distinct_by_null(&values[..spec.keys.len()]) {
-                let puts = entry.cells().map(|cell| (cell.family, cell.value.to_vec()));
+                let puts = entry.cells().map(|cell| RejectedPut {
+                    family: cell.family,
+                    qualifier: cell.qualifier.to_vec(),
+                    value: cell.value.to_vec(),
+                });
                 return Ok(Some((key.to_vec(), puts.collect())));
             }
             keys.clone_into(&mut last);
@@ -356,8 +362,7 @@ pub fn index_fill(
 ) -> store::Result<u64> {
     let reader = begin();
     reader.begin_statement();
-    let families = base_families(spec);
-    let mut scanner = reader.scan(base_table, Scan { families, ..Scan::all() })?;
+    let mut scanner = reader.scan(base_table, base_reads(spec).scan(Scan::all()))?;
     let mut filler = Filler {
         base_table,
         spec,
@@ -393,13 +398,14 @@ impl Filler<'_> {
     /// Writes the entries of the first of some rows and returns their number. Stops before a row
     /// that another transaction has locked; waits if that is the first.
     fn fill(&mut self, transaction: &Transaction, keys: &[&[u8]]) -> store::Result<usize> {
+        let whole_row = ReadColumns::of_whole_rows(&self.spec.base_layout);
         for (done, key) in keys.iter().enumerate() {
             let wait = if done == 0 { LockWait::Wait } else { LockWait::Skip };
             if !transaction.lock_row(self.base_table, key, LockMode::Exclusive, wait)? {
                 return Ok(done);
             }
             self.cells.clear();
-            let get = Get::new(key.to_vec());
+            let get = whole_row.get(Get::new(key.to_vec()));
             if transaction.get_locked(self.base_table, &get, &mut self.cells)? {
                 self.add(transaction, key)?;
             }
@@ -410,7 +416,7 @@ impl Filler<'_> {
     /// Writes the entry of the row in `cells`, if the row has one and it does not exist yet.
     fn add(&mut self, transaction: &Transaction, row_key: &[u8]) -> store::Result<()> {
         let value_error = |error| violation::value_error(&self.spec.name, error);
-        let state = RowState::of(&self.cells.row(0), self.spec.base_layout.family_count);
+        let state = RowState::of(&self.cells.row(0), &self.spec.base_layout);
         let entry = entry(&mut self.writer, row_key, &state).map_err(value_error)?;
         let Some(entry) = entry else { return Ok(()) };
         if entry.expect == RowExpectation::Absent {
@@ -447,11 +453,11 @@ fn entry(
 
 fn duplicated(
     spec: &IndexSpec,
-    (index_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    (index_key, puts): (&[u8], &[RejectedPut]),
     style: &TextStyle,
 ) -> store::Error {
-    let packed = puts.iter().find(|(family, _)| *family == 0).map(|(_, value)| value.as_slice());
-    let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
+    let packed = packed_puts(puts, &spec.layout);
+    let veto = spec.layout.unpack(index_key, &packed).and_then(|values| {
         let duplicated = |key: &DuplicateKey<'_>| key.duplicated_veto(&spec.name);
         duplicate_veto(spec, index_key, (Some(&values), style), duplicated)
     });

@@ -27,7 +27,7 @@ use types::{DataType, Datum, Result, Vector, keycode};
 use super::IndexSpec;
 use crate::change::RowState;
 use crate::index::families::EntryFamily;
-use crate::row;
+use crate::row::{ReadColumns, packed_cells, puts_of_row};
 use crate::violation::DuplicateKey;
 
 /// Origin of a column of the index row.
@@ -102,7 +102,7 @@ impl<'s> EntryWriter<'s> {
     pub(super) fn read(&mut self, row_key: &[u8], state: &RowState<'_>) -> Result<bool> {
         let lacks = |needed: &EntryFamily| match needed {
             EntryFamily::Row => false,
-            EntryFamily::Of { family, .. } => state.cell(*family).is_none(),
+            EntryFamily::Of { cell, .. } => state.cell(*cell).is_none(),
         };
         if self.spec.families.required_families().iter().any(lacks) {
             return Ok(false);
@@ -192,8 +192,8 @@ impl<'s> EntryWriter<'s> {
         for (family, packer) in families {
             let life = match family {
                 EntryFamily::Row => Some(row_life(state)?),
-                EntryFamily::Of { family, .. } => {
-                    state.cell(*family).map(|cell| (cell.timestamp, cell.ttl))
+                EntryFamily::Of { cell, .. } => {
+                    state.cell(*cell).map(|cell| (cell.timestamp, cell.ttl))
                 }
             };
             let cell = |(timestamp, ttl)| {
@@ -264,7 +264,7 @@ pub(super) fn entries_equal(spec: &IndexSpec, one: &EntryCells, other: &EntryCel
 
 /// Returns the cells of a stored entry.
 pub(super) fn cells_of(spec: &IndexSpec, entry: &RowRef<'_>) -> EntryCells {
-    let state = RowState::of(entry, spec.layout.family_count);
+    let state = RowState::of(entry, &spec.layout);
     let cell = |family: usize| {
         let cell = state.cell(family)?;
         let (value, timestamp, ttl) = (cell.packed.to_vec(), cell.timestamp, cell.ttl);
@@ -323,12 +323,12 @@ pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
     columns
 }
 
-/// Returns the families of the base table that a scan must read to compute entries.
-pub(super) fn base_families(spec: &IndexSpec) -> Option<Vec<u8>> {
+/// Returns what a scan of the base table must read to compute entries.
+pub(super) fn base_reads(spec: &IndexSpec) -> ReadColumns {
     match spec.families.all() {
-        [EntryFamily::Of { .. }] => row::families_of(&spec.base_layout, &base_columns(spec)),
+        [EntryFamily::Of { .. }] => ReadColumns::of(&spec.base_layout, &base_columns(spec)),
         // The row's version is that of its newest cell.
-        _ => None,
+        _ => ReadColumns::of_whole_rows(&spec.base_layout),
     }
 }
 
@@ -487,10 +487,8 @@ pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutati
         return Ok(None);
     }
     let values = index_values(spec, base_row, &context)?;
-    let mut mutation = Mutation::new(row_key_of(spec, &values)?);
-    for family in 0..spec.layout.family_count {
-        mutation = mutation.put(family as u8, Vec::new(), spec.layout.pack(family, &values)?);
-    }
+    let mutation = Mutation::new(row_key_of(spec, &values)?);
+    let mutation = puts_of_row(&spec.layout, mutation, &values)?;
     let is_apart = spec.is_distinct_by_null(&values[..spec.keys.len()]);
     Ok(Some(if spec.unique && !is_apart {
         mutation.expect_absent()
@@ -514,7 +512,7 @@ pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
     if !rest.is_empty() {
         return Ok(salted(&spec.base_layout, &[rest]));
     }
-    let packed = row::packed_cells(index_row, spec.layout.family_count);
+    let packed = packed_cells(index_row, &spec.layout);
     let first = spec.keys.len();
     let primary_key = (first..first + spec.base_layout.key.len())
         .map(|column| spec.layout.unpack_column(column, row_key, &packed))

@@ -1,7 +1,7 @@
 //! Column families of index rows.
 //!
-//! An index entry expires with the data that it represents. So it has a cell for each part of its
-//! row that expires independently, with the timestamp and the TTL of the base row's cell.
+//! An index entry expires with the data that it represents. So it has a cell for each cell of its
+//! row that expires independently, with the timestamp and the TTL of that cell.
 //!
 //! ```text
 //!   base table                        keys are of    families of the index
@@ -12,8 +12,12 @@
 //!                                     none with      all, any of which is enough
 //! ```
 //!
-//! Included columns whose family expires have their own families after these, and are NULL when
-//! the family has expired; all other columns are in the first. Columns of the predicate count as
+//! In a table of CELL storage each column of a family with a TTL expires independently: the index
+//! has a family for each such column, also if the table has one family. Where the table above says
+//! family, this is then the column.
+//!
+//! Included columns whose cell expires have their own families after these, and are NULL when
+//! the cell has expired; all other columns are in the first. Columns of the predicate count as
 //! keys.
 //!
 //! An entry whose keys have expired does not exist, even if its row does. The index is therefore
@@ -27,11 +31,11 @@ use types::rowcode::{ColumnPlace, RowLayout};
 pub enum EntryFamily {
     /// The row: the cell has the timestamp of the row's newest cell.
     Row,
-    /// The cell of one family of the base table.
+    /// One cell of the base row.
     Of {
-        /// Index of the family.
-        family: usize,
-        /// The family has a TTL.
+        /// Number of the cell in the layout of the base table.
+        cell: usize,
+        /// Its family has a TTL.
         expires: bool,
     },
 }
@@ -53,12 +57,12 @@ impl EntryFamilies {
         include: &[usize],
         rows_expire: bool,
     ) -> EntryFamilies {
-        let expiring = |family: usize| EntryFamily::Of { family, expires: true };
-        if base.living_families() == 1 {
-            let only = EntryFamily::Of { family: 0, expires: rows_expire };
+        let expiring = |cell: usize| EntryFamily::Of { cell, expires: true };
+        if base.living_families() == 1 && !base.has_column_cells() {
+            let only = EntryFamily::Of { cell: 0, expires: rows_expire };
             return EntryFamilies { all: vec![only], needed: 1 };
         }
-        let mut all: Vec<EntryFamily> = expiring_families(base, inputs).map(expiring).collect();
+        let mut all: Vec<EntryFamily> = expiring_cells(base, inputs).map(expiring).collect();
         let mut needed = all.len();
         if all.is_empty() && base.expiring.len() == base.living_families() {
             return EntryFamilies {
@@ -70,7 +74,7 @@ impl EntryFamilies {
             all.push(EntryFamily::Row);
             needed = 1;
         }
-        for included in expiring_families(base, include).map(expiring) {
+        for included in expiring_cells(base, include).map(expiring) {
             if !all.contains(&included) {
                 all.push(included);
             }
@@ -114,23 +118,26 @@ impl EntryFamilies {
 
     /// Returns the family of an included column of the base table.
     pub fn of_column(&self, base: &RowLayout, column: usize) -> usize {
-        let ColumnPlace::Packed { family, .. } = base.columns[column].place else { return 0 };
+        let ColumnPlace::Packed { cell, .. } = base.columns[column].place else { return 0 };
         let is_of = |one: &EntryFamily| match one {
             EntryFamily::Row => false,
-            EntryFamily::Of { family: of, .. } => *of == family,
+            EntryFamily::Of { cell: of, .. } => *of == cell,
         };
         self.all.iter().position(is_of).unwrap_or(0)
     }
 }
 
-/// Returns the families of some columns that expire independently of the row, ascending.
-fn expiring_families<'l>(
+/// Returns the cells of some columns that expire independently of the row, ascending.
+fn expiring_cells<'l>(
     base: &'l RowLayout,
     columns: &'l [usize],
 ) -> impl Iterator<Item = usize> + 'l {
-    base.expiring.iter().copied().filter(move |&family| {
-        columns.iter().any(|&column| {
-            matches!(base.columns[column].place, ColumnPlace::Packed { family: of, .. } if of == family)
-        })
-    })
+    let packed = |column: &usize| match base.columns[*column].place {
+        ColumnPlace::Packed { cell, .. } => Some(cell),
+        ColumnPlace::Key(_) => None,
+    };
+    let mut cells: Vec<usize> = columns.iter().filter_map(packed).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    cells.into_iter().filter(|&cell| base.expiring.contains(&base.family_of_cell(cell)))
 }

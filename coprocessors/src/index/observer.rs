@@ -27,12 +27,13 @@ use store::transaction::{Locking, PreviousRow, RowExpectation};
 use store::{Edit, Mutation, Timestamp};
 use types::Datum;
 use types::expr::EvalContext;
+use types::rowcode::RowLayout;
 
 use super::IndexSpec;
 use super::entry::{EntryCell, EntryCells, EntryWriter};
 use super::entry::{base_columns, duplicate_veto, entries_equal, put};
 use super::families::EntryFamily;
-use crate::change::{Change, FamilyCell, RowState};
+use crate::change::{Change, RowState, StoredCell};
 use crate::change::{eval_context, load_previous, net_changes, reject_edits_of_unknown_outcome};
 use crate::row;
 use crate::violation::{self, DuplicateKey};
@@ -40,8 +41,8 @@ use crate::violation::{self, DuplicateKey};
 /// The observer that maintains one index.
 pub struct IndexObserver {
     spec: Arc<IndexSpec>,
-    /// Families of the base table from which entries are computed.
-    families: Vec<usize>,
+    /// Cells of the base row from which entries are computed.
+    cells: Vec<usize>,
 }
 
 /// Mutations of the index table for one batch.
@@ -55,10 +56,7 @@ impl IndexObserver {
     /// Creates the observer of an index.
     pub fn new(spec: impl Into<Arc<IndexSpec>>) -> IndexObserver {
         let spec = spec.into();
-        IndexObserver {
-            families: row::families_with(&spec.base_layout, &base_columns(&spec)),
-            spec,
-        }
+        IndexObserver { cells: row::cells_with(&spec.base_layout, &base_columns(&spec)), spec }
     }
 
     fn additions(
@@ -82,7 +80,7 @@ impl IndexObserver {
     ) -> types::Result<()> {
         let Change { row, old, new, timestamp } = change;
         let both = old.exists() && new.exists();
-        if both && old.same_bytes(new, &self.families) && self.same_lives(old, new) {
+        if both && old.same_bytes(new, &self.cells) && self.same_lives(old, new) {
             return Ok(());
         }
         let mut gone = None;
@@ -113,13 +111,13 @@ impl IndexObserver {
 
     /// Returns whether the cells behind the entry expire at the same time in both states.
     fn same_lives(&self, old: &RowState<'_>, new: &RowState<'_>) -> bool {
-        let life = |cell: &FamilyCell<'_>| (cell.timestamp, cell.ttl);
+        let life = |cell: &StoredCell<'_>| (cell.timestamp, cell.ttl);
         let has_ttl = |state: &RowState<'_>| state.cells().any(|cell| cell.ttl.is_some());
         let any_ttl = has_ttl(old) || has_ttl(new);
         self.spec.families.all().iter().all(|family| match family {
             EntryFamily::Row => !any_ttl || old.cells().map(life).eq(new.cells().map(life)),
-            EntryFamily::Of { family, expires } => {
-                let of = |state: &RowState<'_>| state.cell(*family).map(life);
+            EntryFamily::Of { cell, expires } => {
+                let of = |state: &RowState<'_>| state.cell(*cell).map(life);
                 !(*expires || any_ttl) || of(old) == of(new)
             }
         })
@@ -245,26 +243,24 @@ fn clear_first(put: &mut Mutation) {
 
 /// Prepends deletes of the cells that puts with a TTL replace and that expire later. The previous
 /// state of the rows is known.
-fn delete_what_outlives(family_count: usize, batch: &mut [Mutation]) -> store::Result<()> {
+fn delete_what_outlives(layout: &RowLayout, batch: &mut [Mutation]) -> store::Result<()> {
     for mutation in batch {
         let PreviousRow::Row(cells) = &mutation.previous else { continue };
-        let old = RowState::of(&cells.row(0), family_count);
+        let old = RowState::of(&cells.row(0), layout);
         let mut covered = Vec::new();
         for edit in &mutation.edits {
             let Edit::Put { family, qualifier, timestamp, ttl: Some(ttl), .. } = edit else {
                 continue;
             };
-            if !qualifier.is_empty() {
-                continue;
-            }
+            let Some(cell) = layout.cell_named(usize::from(*family), qualifier) else { continue };
             if timestamp.is_some() {
                 return Err(store::Error::InvalidRequest(
                     "cells cannot have both a TTL and a timestamp in a table with indexes".into(),
                 ));
             }
-            let outlives = |old: &FamilyCell<'_>| old.ttl.is_none_or(|old| old > *ttl);
-            if old.cell(usize::from(*family)).is_some_and(outlives) {
-                let qualifier = Vec::new();
+            let outlives = |old: &StoredCell<'_>| old.ttl.is_none_or(|old| old > *ttl);
+            if old.cell(cell).is_some_and(outlives) {
+                let qualifier = qualifier.clone();
                 covered.push(Edit::DeleteColumn { family: *family, qualifier, timestamp: None });
             }
         }
@@ -294,9 +290,9 @@ impl RegionObserver for IndexObserver {
         batch: &mut [Mutation],
     ) -> store::Result<()> {
         reject_edits_of_unknown_outcome("indexes", batch)?;
-        load_previous(context, batch, |_| true)?;
-        delete_what_outlives(self.spec.base_layout.family_count, batch)?;
-        let changes = net_changes(self.spec.base_layout.family_count, batch);
+        load_previous(context, &self.spec.base_layout, batch, |_| true)?;
+        delete_what_outlives(&self.spec.base_layout, batch)?;
+        let changes = net_changes(&self.spec.base_layout, batch);
         let eval = eval_context(context);
         let mut additions = self
             .additions(&changes, &eval)
@@ -325,7 +321,6 @@ mod tests {
     use store::TableId;
     use types::expr::Expr;
     use types::numeric::Numeric;
-    use types::rowcode::RowLayout;
     use types::{DataType, Datum};
 
     const INDEX_TABLE: TableId = TableId(2);

@@ -5,8 +5,9 @@ use store::{CellBatch, Get, Scan, TableId, Transaction};
 use types::expr::EvalContext;
 
 use super::IndexSpec;
-use super::entry::{EntryCells, EntryWriter, base_families, base_key, cells_of, entries_equal};
+use super::entry::{EntryCells, EntryWriter, base_key, base_reads, cells_of, entries_equal};
 use crate::change::RowState;
+use crate::row::ReadColumns;
 use crate::violation;
 
 /// Rows that are compared at a time.
@@ -48,8 +49,7 @@ fn check_rows(
     spec: &IndexSpec,
     difference: &mut IndexDifference,
 ) -> store::Result<()> {
-    let families = base_families(spec);
-    let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
+    let mut scanner = transaction.scan(base_table, base_reads(spec).scan(Scan::all()))?;
     let value_error = |error| violation::value_error(&spec.name, error);
     let context = EvalContext::default();
     let mut writer = EntryWriter::new(spec, &context).map_err(value_error)?;
@@ -60,7 +60,7 @@ fn check_rows(
         let mut gets = Vec::with_capacity(rows.row_count());
         let mut wanted: Vec<EntryCells> = Vec::with_capacity(rows.row_count());
         for row in rows.rows() {
-            let state = RowState::of(&row, spec.base_layout.family_count);
+            let state = RowState::of(&row, &spec.base_layout);
             if !writer.read(row.key(), &state).map_err(value_error)? {
                 continue;
             }
@@ -86,6 +86,7 @@ fn check_entries(
     spec: &IndexSpec,
     difference: &mut IndexDifference,
 ) -> store::Result<()> {
+    let whole_row = ReadColumns::of_whole_rows(&spec.base_layout);
     let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
     let value_error = |error| violation::value_error(&spec.name, error);
     let context = EvalContext::default();
@@ -96,13 +97,14 @@ fn check_entries(
         difference.entry_count += entries.row_count() as u64;
         let mut gets = Vec::with_capacity(entries.row_count());
         for entry in entries.rows() {
-            gets.push(Get::new(base_key(spec, &entry).map_err(value_error)?));
+            let key = base_key(spec, &entry).map_err(value_error)?;
+            gets.push(whole_row.get(Get::new(key)));
         }
         found.clear();
         transaction.multi_get(base_table, &gets, &mut found)?;
         let mut expected: AHashMap<&[u8], Vec<u8>> = AHashMap::with_capacity(found.row_count());
         for row in found.rows() {
-            let state = RowState::of(&row, spec.base_layout.family_count);
+            let state = RowState::of(&row, &spec.base_layout);
             if !writer.read(row.key(), &state).map_err(value_error)? {
                 continue;
             }

@@ -17,7 +17,7 @@ use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::columns::{SliceDecoder, numbers};
-use crate::row::{RowError, families_of, packed_cells, vectors_for};
+use crate::row::{PackedCells, ReadColumns, RowError, read_packed_cells, vectors_for};
 
 /// Pseudo column position: the commit time of the row, as `timestamptz`.
 pub const TIMESTAMP_COLUMN: usize = usize::MAX;
@@ -262,10 +262,14 @@ impl Decoder {
         Ok(Decoder { layout: Arc::clone(layout), stored, pseudo_columns, slices })
     }
 
-    /// Returns the families to read.
-    pub fn families(&self) -> Option<Vec<u8>> {
-        // A row has the timestamp of its newest cell.
-        self.pseudo_columns.is_empty().then(|| families_of(&self.layout, &self.stored)).flatten()
+    /// Returns the columns to read.
+    pub fn read_columns(&self) -> ReadColumns {
+        // A row has the timestamp of its newest cell. With column cells, each write of a row writes
+        // the cells that are always read.
+        match self.pseudo_columns.is_empty() || self.layout.has_column_cells() {
+            true => ReadColumns::of(&self.layout, &self.stored),
+            false => ReadColumns::default(),
+        }
     }
 
     /// Returns the columns of the selected rows (ascending), or of all.
@@ -318,9 +322,11 @@ impl Decoder {
             }
         };
         let decoder = RowDecoder::new(&self.layout, &self.stored)?;
+        let mut packed = PackedCells::new();
         for row in numbers(selection, cells.row_count()) {
             let row = cells.row(row);
-            decoder.decode(row.key(), &packed_cells(&row, self.layout.family_count), vectors)?;
+            read_packed_cells(&row, &self.layout, &mut packed);
+            decoder.decode(row.key(), &packed, vectors)?;
         }
         Ok(())
     }
@@ -444,9 +450,9 @@ impl FilteredDecoder {
         })
     }
 
-    /// Returns the families to read.
-    pub fn families(&self) -> Option<Vec<u8>> {
-        self.all.families()
+    /// Returns the columns to read.
+    pub fn read_columns(&self) -> ReadColumns {
+        self.all.read_columns()
     }
 
     /// Returns the rows that pass; `None` if none does.

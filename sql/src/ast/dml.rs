@@ -1,7 +1,7 @@
 //! Syntax tree of INSERT, UPSERT, UPDATE, DELETE and MERGE.
 
 use super::expr::{Expr, Subscript};
-use super::query::{Hint, QueryExpr, SelectItem, TableRef};
+use super::query::{DynamicColumn, Hint, QueryExpr, SelectItem, TableRef};
 use super::sequence::Overriding;
 use super::with::WithClause;
 use super::{ColumnName, Ident, TableName};
@@ -34,6 +34,8 @@ pub struct Upsert {
     pub table: TableName,
     /// The target columns; empty for all in their order.
     pub columns: Vec<TargetColumn>,
+    /// The dynamic columns among them.
+    pub dynamic_columns: Vec<DynamicColumn>,
     /// The rows.
     pub source: InsertSource,
     /// `ON DUPLICATE KEY …`

@@ -66,9 +66,10 @@ pub use function::{
 };
 pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
 pub use query::{
-    Distinct, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength, LockWait, Locking,
-    NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem, SetOperator, SortOrder,
-    SourceQuery, SystemTime, SystemTimeForm, TableAlias, TableFunction, TableRef, TableSample,
+    Distinct, DynamicColumn, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength,
+    LockWait, Locking, NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem,
+    SetOperator, SortOrder, SourceQuery, SystemTime, SystemTimeForm, TableAlias, TableFunction,
+    TableRef, TableSample,
 };
 pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,

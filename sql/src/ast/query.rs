@@ -3,7 +3,7 @@
 use super::expr::{Expr, FunctionCall, TypeName};
 use super::window::NamedWindow;
 use super::with::WithClause;
-use super::{Ident, TableName};
+use super::{ColumnName, Ident, TableName};
 
 /// A query: its body with the clauses that may follow it.
 #[derive(Debug, Clone, PartialEq)]
@@ -246,6 +246,8 @@ pub enum TableRef {
     Table {
         /// Its name.
         name: TableName,
+        /// Its dynamic columns: `t (a int, f.b text)`.
+        dynamic_columns: Vec<DynamicColumn>,
         /// Its alias.
         alias: Option<TableAlias>,
         /// `FOR SYSTEM_TIME …`
@@ -284,6 +286,15 @@ pub enum TableRef {
         /// The join condition.
         condition: JoinQualifier,
     },
+}
+
+/// A dynamic column: a column of a table that only a statement declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DynamicColumn {
+    /// Its name.
+    pub name: ColumnName,
+    /// Its type.
+    pub type_name: TypeName,
 }
 
 /// `TABLESAMPLE method (…) [REPEATABLE (…)]`

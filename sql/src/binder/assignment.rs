@@ -4,7 +4,6 @@
 
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::rowcode::ColumnPlace;
 
 use crate::ast::{AssignedValue, ColumnName};
 use crate::binder::from::TIMESTAMP_NAME;
@@ -83,12 +82,7 @@ pub(super) fn has_family(table: &Table, family: &str) -> bool {
 }
 
 fn in_family(table: &Table, column: usize, family: &str) -> bool {
-    match table.layout.columns.get(column).map(|column| column.place) {
-        Some(ColumnPlace::Packed { family: index, .. }) => table
-            .descriptor
-            .families
-            .get(index)
-            .is_some_and(|one| one.name.eq_ignore_ascii_case(family)),
-        _ => false,
-    }
+    let families = &table.descriptor.families;
+    let of_column = table.layout.family_of(column).and_then(|index| families.get(index));
+    of_column.is_some_and(|one| one.name.eq_ignore_ascii_case(family))
 }

@@ -12,8 +12,10 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::SystemTime;
 use crate::ast::{
-    self, FunctionCall, FunctionName, Ident, JoinQualifier, TableAlias, TableName, TableRef,
+    self, DynamicColumn, FunctionCall, FunctionName, Ident, JoinQualifier, TableAlias, TableName,
+    TableRef,
 };
+use crate::binder::dynamic_column;
 use crate::binder::level::{Binder, Clause, ColumnVisibility, LateralBar};
 use crate::binder::operators::all_of;
 use crate::binder::query_limits;
@@ -123,9 +125,11 @@ impl Binder<'_> {
 
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
-            TableRef::Table { name, alias, system_time, sample, locking } => {
+            TableRef::Table { name, dynamic_columns, alias, system_time, sample, locking } => {
+                let named = (name, dynamic_columns.as_slice());
                 let mut bound =
-                    self.bind_table(name, alias.as_ref(), system_time.as_ref(), locking)?;
+                    self.bind_table(named, alias.as_ref(), system_time.as_ref(), locking)?;
+                dynamic_column::check_relations(dynamic_columns, &bound.1.relations)?;
                 if alias.is_none() && self.view.is_some() {
                     bound.1.relations.iter_mut().for_each(|one| one.go_by(name));
                 }
@@ -203,7 +207,7 @@ impl Binder<'_> {
 
     fn bind_table(
         &mut self,
-        name: &TableName,
+        (name, dynamic_columns): (&TableName, &[DynamicColumn]),
         alias: Option<&TableAlias>,
         system_time: Option<&SystemTime<ast::Expr>>,
         locking: &[ast::Locking],
@@ -231,7 +235,9 @@ impl Binder<'_> {
                     Some(clause) => Some(self.bind_system_time(clause)?),
                     None => self.session_as_of(&table).map(SystemTime::as_of),
                 };
-                let (rows, scope) = scan_of(&table, alias_name, system_time);
+                let extended = self.with_dynamic_columns(&table, dynamic_columns)?;
+                let (rows, mut scope) = scan_of(&extended, alias_name, system_time);
+                scope.conceal_dynamic_columns(table.columns.len(), dynamic_columns);
                 (rows, scope, table.oid)
             }
             Some(CatalogRelation::View(view)) => {

@@ -16,6 +16,7 @@ use crate::ast::{
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::conflict::{column_types, refuse_deferrable};
+use crate::binder::dynamic_column;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
 use crate::binder::part_assignment::{AssignmentPart, in_domain, no_value};
@@ -58,7 +59,13 @@ impl Binder<'_> {
 
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<BoundPlan> {
-        let written = self.written(&upsert.table, StatementKind::Insert)?;
+        let mut written = self.written(&upsert.table, StatementKind::Insert)?;
+        if let Some(column) = upsert.dynamic_columns.first() {
+            if written.is_view() {
+                return Err(dynamic_column::refusal(column));
+            }
+            written.table = self.with_dynamic_columns(&written.table, &upsert.dynamic_columns)?;
+        }
         let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
         let name = written.name();
         let position = upsert.table.position();

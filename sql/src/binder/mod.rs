@@ -69,6 +69,7 @@ mod with;
 mod window;
 mod function_resolution;
 mod join_condition;
+mod dynamic_column;
 mod from;
 mod grouping_sets;
 mod grouping;

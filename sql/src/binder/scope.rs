@@ -7,10 +7,9 @@
 use std::sync::Arc;
 
 use types::expr::Expr;
-use types::rowcode::ColumnPlace;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{Ident, TableName};
+use crate::ast::{DynamicColumn, Ident, TableName};
 use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
@@ -184,6 +183,15 @@ impl ScopeRelation {
         Ok(())
     }
 
+    /// Hides the origin of the columns behind the first `declared`: they are dynamic columns, which
+    /// the catalog does not know, and make rows of another type.
+    fn conceal_origins(&mut self, declared: usize) {
+        self.row_type = None;
+        for column in &mut self.columns {
+            column.origin = column.origin.filter(|(_, position)| *position < declared);
+        }
+    }
+
     /// Sets the columns to their names in the query of a view; columns that were added later
     /// become invisible.
     pub(super) fn name_as(&mut self, names: &[String]) {
@@ -226,12 +234,15 @@ impl ScopeRelation {
     fn family_column(&self, family: &str, name: &str) -> Option<&ScopeColumn> {
         let table = self.table.as_ref()?;
         let position = table.column_index(name)?;
-        let ColumnPlace::Packed { family: index, .. } = table.layout.columns.get(position)?.place
-        else {
+        let index = table.layout.family_of(position)?;
+        if !table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family) {
             return None;
+        }
+        let dynamic = || {
+            let mut columns = self.columns.iter();
+            columns.find(|column| column.origin.is_none() && column.name == name)
         };
-        let matches = table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family);
-        if matches { self.table_column(position) } else { None }
+        self.table_column(position).or_else(dynamic)
     }
 
     /// Marks the relation as nullable.
@@ -261,6 +272,13 @@ impl ScopeRelation {
 }
 
 impl Scope {
+    /// Hides the origins of dynamic columns of the only relation, behind its declared ones.
+    pub(super) fn conceal_dynamic_columns(&mut self, declared: usize, columns: &[DynamicColumn]) {
+        if !columns.is_empty() {
+            self.relations.iter_mut().for_each(|relation| relation.conceal_origins(declared));
+        }
+    }
+
     /// Returns the scope of one relation.
     pub(super) fn of(relation: ScopeRelation) -> Scope {
         Scope { relations: vec![relation], merged: None, concealed: Vec::new() }

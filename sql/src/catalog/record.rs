@@ -203,6 +203,8 @@ pub struct TableRecord {
     pub on_commit: OnCommit,
     /// Attributes without effect.
     pub retained: IgnoredTableAttributes,
+    /// STORAGE = CELL: each column has a cell of its own.
+    pub column_cells: bool,
     /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
     /// checked when its rows change.
     pub without_triggers: bool,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use coprocessors::registry::{ColumnSchema, TableSchema};
-use store::TableDescriptor;
-use store::TableId;
+use coprocessors::row::ReadColumns;
+use store::{Get, TableDescriptor, TableId};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
@@ -23,6 +23,9 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 use crate::catalog::user_type::UserType;
+
+/// The maximum number of columns of a table, as in PostgreSQL.
+pub const COLUMNS_MAX: usize = 1_600;
 
 /// The name of the hidden column that is the key of a table without a primary key. No identifier is
 /// empty, so no statement can name the column.
@@ -50,6 +53,8 @@ pub struct Table {
     pub generated: Vec<usize>,
     /// The storage layout of rows. `layout.columns` and `columns` have the same indexes.
     pub layout: Arc<RowLayout>,
+    /// STORAGE = CELL: each column has a cell of its own.
+    pub column_cells: bool,
     /// Name of the primary key constraint; empty without one, and if it is the constraint of an
     /// index.
     pub primary_key_name: String,
@@ -245,6 +250,11 @@ impl Table {
     /// Returns the positions of the visible columns, in order.
     pub fn visible_columns(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.columns.len()).filter(|&column| !self.columns[column].is_hidden())
+    }
+
+    /// Returns the get of a whole row: all columns and its version.
+    pub fn get(&self, row_key: &[u8]) -> Get {
+        ReadColumns::of_whole_rows(&self.layout).get(Get::new(row_key))
     }
 
     /// Returns the position of the hidden key column of a table without a primary key.

@@ -4,6 +4,7 @@
 //! written before have no such slot, and read as the value that its DEFAULT had when it was added.
 //! A dropped column keeps its slot and its number; new rows have NULL there.
 
+use coprocessors::row::packed_cells;
 use store::{CellBatch, RowRef, Scan};
 use types::expr::Expr;
 use types::text::{self, TextStyle};
@@ -13,11 +14,10 @@ use crate::ast;
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, ReplicaIdentity};
 use crate::catalog::object::Object;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
-use crate::catalog::table::Table;
+use crate::catalog::table::{COLUMNS_MAX, Table};
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::alter_table::without_position;
-use crate::ddl::create_table::COLUMNS_MAX;
 use crate::ddl::dependency;
 use crate::ddl::generated;
 use crate::ddl::identity::ColumnFill;
@@ -40,6 +40,10 @@ impl Ddl<'_> {
     ) -> Result<Option<ColumnFill>> {
         if table.visible_columns().count() >= COLUMNS_MAX {
             bail!(TOO_MANY_COLUMNS: "tables can have at most {COLUMNS_MAX} columns");
+        }
+        if record.column_cells && record.columns.len() > usize::from(u16::MAX) {
+            bail!(PROGRAM_LIMIT_EXCEEDED: "table \"{}\" has had too many columns", table.name;
+                detail "Dropped columns count."; hint "Create a table and copy the rows.");
         }
         let name = &column.name.name;
         if column.serial || column.identity.is_some() {
@@ -64,7 +68,7 @@ impl Ddl<'_> {
             .transpose()?;
         let default = bound.as_ref().map(|(text, _)| text.clone());
         let mut filling = None;
-        let value = match bound {
+        let mut value = match bound {
             None => self.value_of_domain(table, &sql_type)?,
             Some((_, bound)) => {
                 if bound.is_volatile() {
@@ -75,6 +79,13 @@ impl Ddl<'_> {
                 }
             }
         };
+        let expires = record.descriptor.families[usize::from(family)].ttl.is_some();
+        if record.column_cells && expires && !value.is_null() {
+            // A missing cell is then one that has expired.
+            let (value, data_type) =
+                (std::mem::replace(&mut value, Datum::Null), sql_type.base.clone());
+            filling = Some(ColumnFill::Default(Expr::Constant { value, data_type }));
+        }
         if column.not_null && value.is_null() && filling.is_none() && self.has_rows(table)? {
             bail!(NOT_NULL_VIOLATION: "column \"{}\" of relation \"{}\" contains null values", name.value, table.name;
                 of_table &table.schema, &table.name; of_column &name.value);
@@ -236,6 +247,7 @@ impl Ddl<'_> {
             column.default = None;
             column.generated = None;
             column.identity = None;
+            column.missing = None;
             column.dropped = true;
             record.schema_version += 1;
         })
@@ -303,13 +315,11 @@ impl Ddl<'_> {
     ) -> Result<()> {
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
-        let families = table.layout.family_count;
         let mut scanner = self.transaction.scan(table.id, Scan::all())?;
         let mut batch = CellBatch::new();
         while scanner.next_batch(ROWS_AT_ONCE, &mut batch)? {
             for row in batch.rows() {
-                let packed: Vec<Option<&[u8]>> =
-                    (0..families).map(|family| row.value(family as u8, b"")).collect();
+                let packed = packed_cells(&row, &table.layout);
                 visit(&table.layout.unpack(row.key(), &packed)?, &row)?;
             }
         }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use coprocessors::constraint::duplicated_key_veto;
+use store::cell::CellRef;
 use store::{Edit, Mutation, RowRef, Timestamp};
 use types::expr::Expr;
 use types::rowcode::{ColumnPlace, RowLayout};
@@ -274,26 +275,40 @@ impl Ddl<'_> {
 }
 
 /// Returns the mutation that copies a row to a new table, with the timestamps and TTLs of its
-/// cells. An expired family stays expired, unless one of its columns has a value now.
+/// cells, those of dynamic columns included. An expired cell stays expired, unless one of its
+/// columns has a value now.
 fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Mutation> {
     let mut mutation = Mutation::new(layout.encode_key(row)?).expect_absent();
-    for family in 0..layout.family_count {
-        let of_family = stored.cells().find(|cell| usize::from(cell.family) == family);
-        let is_packed = |place: &ColumnPlace| matches!(place, ColumnPlace::Packed { family: of, .. } if *of == family);
+    for cell in (0..layout.cell_count()).filter(|&cell| layout.is_stored(cell)) {
+        let family = layout.family_of_cell(cell) as u8;
+        let qualifier = layout.qualifier_of_cell(cell);
+        let before = stored.cells().find(|one| one.family == family && one.qualifier == qualifier);
+        let is_packed = |place: &ColumnPlace| matches!(place, ColumnPlace::Packed { cell: of, .. } if *of == cell);
         let mut columns = layout.columns.iter().zip(row).filter(|(one, _)| is_packed(&one.place));
-        if of_family.is_none() && columns.all(|(_, value)| value.is_null()) {
+        if before.is_none() && columns.all(|(_, value)| value.is_null()) {
             continue;
         }
         mutation = mutation.with(Edit::Put {
-            family: family as u8,
-            qualifier: Vec::new(),
+            family,
+            qualifier: qualifier.to_vec(),
             // Cells written by the transaction itself get its commit timestamp.
-            timestamp: of_family
+            timestamp: before
                 .as_ref()
-                .map(|cell| cell.timestamp)
+                .map(|one| one.timestamp)
                 .filter(|&at| at != Timestamp::LATEST),
-            value: layout.pack(family, row)?,
-            ttl: of_family.and_then(|cell| cell.ttl),
+            value: layout.pack(cell, row)?,
+            ttl: before.and_then(|one| one.ttl),
+        });
+    }
+    let is_undeclared =
+        |cell: &CellRef<'_>| layout.cell_named(usize::from(cell.family), cell.qualifier).is_none();
+    for cell in stored.cells().filter(is_undeclared) {
+        mutation = mutation.with(Edit::Put {
+            family: cell.family,
+            qualifier: cell.qualifier.to_vec(),
+            timestamp: Some(cell.timestamp).filter(|&at| at != Timestamp::LATEST),
+            value: cell.value.to_vec(),
+            ttl: cell.ttl,
         });
     }
     Ok(mutation)

@@ -14,6 +14,7 @@ use crate::ast::ConstraintKind;
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, IgnoredTableAttributes};
 use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
+use crate::catalog::table::COLUMNS_MAX;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::key_constraint::{
@@ -27,25 +28,23 @@ use crate::ddl::user_type::stored_text;
 use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
-use crate::storage_options::{OptionScope, TimestampSource, set_unlogged};
+use crate::storage_options::{OptionScope, RowStorage, TimestampSource, set_unlogged};
 
-/// The maximum number of columns of a table, as in PostgreSQL.
-pub(super) const COLUMNS_MAX: usize = 1_600;
-
-/// Returns the record of a new table in a schema. `ids` returns new ids for the table and the
-/// indexes of its UNIQUE constraints; `eval` is the context to compute the values of SPLIT ON.
+/// Returns the record of a new table in a schema; `storage` is the default. `ids` returns new ids
+/// for the table and the indexes of its UNIQUE constraints; `eval` is the context to compute the
+/// values of SPLIT ON.
 ///
 /// # Errors
 ///
 /// PostgreSQL's.
 pub fn record(
-    statement: &ast::CreateTable,
+    (statement, storage): (&ast::CreateTable, RowStorage),
     schema: &str,
     names: NameContext<'_>,
     eval: &EvalContext,
     ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<TableRecord> {
-    let options = TableOptions::read(&statement.options, OptionScope::Table)?;
+    let options = TableOptions::with_storage(storage, &statement.options, OptionScope::Table)?;
     let table_name = statement.name.name.value.clone();
     options.check_families(statement)?;
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
@@ -98,6 +97,7 @@ pub fn record(
             unlogged: statement.unlogged,
             ..IgnoredTableAttributes::default()
         },
+        column_cells: options.settings.storage == RowStorage::Cell,
         without_triggers: Default::default(),
         client_timestamps: options.settings.timestamps == TimestampSource::Client,
         unknown: Default::default(),

@@ -249,12 +249,12 @@ impl Ddl<'_> {
             if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
                 // Either row may have been deleted since, or the reference changed.
                 cells.clear();
-                let own = Get::new(table.layout.encode_key(row)?);
+                let own = table.get(&table.layout.encode_key(row)?);
                 if !transaction.get_locked(table.id, &own, &mut cells)? {
                     return Ok(());
                 }
                 let present = cells.row(0);
-                let packed = packed_cells(&present, table.layout.family_count);
+                let packed = packed_cells(&present, &table.layout);
                 if key.values(&table.layout.unpack(present.key(), &packed)?) != values {
                     return Ok(());
                 }

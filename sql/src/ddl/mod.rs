@@ -87,6 +87,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
+use crate::storage_options::RowStorage;
 
 /// Locks a table until the end of the transaction. Writers lock it in `ROW EXCLUSIVE`, changes of
 /// its definition mostly in `ACCESS EXCLUSIVE`.
@@ -202,7 +203,8 @@ impl Ddl<'_> {
         let ids = &self.engine.object_ids;
         let mut take_id = || ids.take(1).map(TableId);
         let names = self.names(&catalog);
-        let mut record = create_table::record(statement, schema, names, &self.eval, &mut take_id)?;
+        let defined = (statement, self.default_storage());
+        let mut record = create_table::record(defined, schema, names, &self.eval, &mut take_id)?;
         self.note_toast_parameters(&statement.options);
         for &column in nullable {
             record.columns[column].not_null = false;
@@ -228,6 +230,15 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         self.store_record(&catalog, table, record)
+    }
+
+    /// Returns the storage of a table whose definition has none.
+    fn default_storage(&self) -> RowStorage {
+        let setting = self.settings.as_ref().map(|settings| settings.value("default_storage"));
+        match setting {
+            Some("cell") => RowStorage::Cell,
+            _ => RowStorage::Row,
+        }
     }
 
     /// Creates and fills an index. With IF NOT EXISTS, an existing one is only a notice.

@@ -35,6 +35,7 @@ impl<'a> SqlWriter<'a> {
             TableRef::Renamed { join, .. } => {
                 self.join(join, Some(at));
             }
+            // Views have no dynamic columns.
             TableRef::Table { name, alias, system_time, sample, .. } => {
                 let own = self.table_name(at, &name.name.value);
                 self.push(&own.1);

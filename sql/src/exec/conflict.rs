@@ -15,7 +15,7 @@ use types::Datum;
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
 use crate::exec::row_changes::RowChanges;
-use crate::exec::row_writer::{CellStamp, WrittenFamilies};
+use crate::exec::row_writer::{CellStamp, WrittenCells};
 use crate::exec::target_rows::{lock_and_read, with_subqueries};
 use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
@@ -31,6 +31,8 @@ pub(super) struct ConflictWriter<'a> {
     touched: AHashSet<Vec<u8>>,
     /// True if UPSERT names every non-key column: nothing of an old row remains.
     names_all: bool,
+    /// True if UPSERT need not know the old row to write the named columns.
+    is_blind: bool,
 }
 
 /// A conflicting row, locked: its key and values. Its cells are in [`RowChanges::cells`].
@@ -60,8 +62,10 @@ impl<'a> ConflictWriter<'a> {
                 "Name all columns: the packed row has one timestamp.",
             ));
         }
+        let is_blind = stamp.is_default() && is_blind(plan);
         changes.writer.stamp = stamp;
-        Ok(ConflictWriter { plan, table, changes, touched: AHashSet::new(), names_all })
+        let touched = AHashSet::new();
+        Ok(ConflictWriter { plan, table, changes, touched, names_all, is_blind })
     }
 
     /// Stages pending rows and returns the result of the statement.
@@ -108,12 +112,15 @@ impl<'a> ConflictWriter<'a> {
         let key = table.layout.encode_key(&values)?;
         context.claims_row(table.id, &key);
         changes.writer.flush_row(&key, context)?;
-        let mut previous = PreviousRow::Unknown;
+        let (mut previous, mut written) = (PreviousRow::Unknown, WrittenCells::All);
         if changes.writer.stamp.timestamp.is_some() {
             // Observers check the newest version only.
             table.constraints.check_row(&values, &context.eval)?;
         }
-        if !self.names_all || context.watches(table) {
+        if !self.names_all && self.is_blind {
+            written = WrittenCells::by_change(table, self.plan.named_columns.iter().copied());
+        }
+        if !(self.names_all || self.is_blind) || context.watches(table) {
             let mode = LockMode::NoKeyExclusive;
             let old = lock_and_read((table, &key), mode, &mut changes.cells, context)?;
             if let Some(old) = old {
@@ -127,9 +134,9 @@ impl<'a> ConflictWriter<'a> {
                 return Ok(new);
             }
             context.row_changed(table, None, Some(&values))?;
-            previous = PreviousRow::Absent;
+            (previous, written) = (PreviousRow::Absent, WrittenCells::Fresh);
         }
-        changes.writer.overwrite((key, WrittenFamilies::All), &values, previous, context)?;
+        changes.writer.overwrite((key, written), &values, previous, context)?;
         Ok(values)
     }
 
@@ -276,6 +283,28 @@ impl<'a> ConflictWriter<'a> {
             locked = row.map(|row| ConflictingRow { key, row });
         }
     }
+}
+
+/// Returns whether an UPSERT can write the columns that it names without the old row: they have
+/// cells of their own, a new row has NULL in the others, and nothing is computed from the row.
+fn is_blind(plan: &InsertPlan) -> bool {
+    let table = &plan.table;
+    let is_null_in_new_row = |column: usize| {
+        let definition = &table.columns[column];
+        !definition.not_null
+            && definition.default_expression().is_none()
+            && table.layout.columns[column].missing.is_null()
+    };
+    let keys: Vec<usize> = table.key_columns().collect();
+    table.layout.has_column_cells()
+        && table.generated.is_empty()
+        && plan.returning.is_none()
+        && plan.checks.is_empty()
+        && (0..table.columns.len()).all(|column| {
+            keys.contains(&column)
+                || plan.named_columns.contains(&column)
+                || is_null_in_new_row(column)
+        })
 }
 
 /// Returns the key of a new row's entry in a unique index; `None` if it has none, or one that

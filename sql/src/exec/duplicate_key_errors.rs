@@ -1,6 +1,7 @@
 //! Errors of duplicate keys, with PostgreSQL's messages.
 
 use coprocessors::constraint::duplicate_key_veto;
+use store::error::RejectedPut;
 
 use crate::catalog::table::Table;
 use crate::error::Error;
@@ -17,7 +18,7 @@ pub(super) fn of_store(error: store::Error, table: &Table, context: &Context) ->
 }
 
 /// Returns the error of a row with a duplicate primary key.
-pub(super) fn duplicate(table: &Table, row: (&[u8], &[(u8, Vec<u8>)]), context: &Context) -> Error {
+pub(super) fn duplicate(table: &Table, row: (&[u8], &[RejectedPut]), context: &Context) -> Error {
     let veto = duplicate_key_veto(&table.constraints, row, &context.eval.style);
     Error::from(store::Error::Vetoed(Box::new(veto)))
 }

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{Decoder, StoredRows};
-use store::Get;
 use types::{Batch, Datum};
 
 use crate::error::Result;
@@ -149,7 +148,7 @@ impl LockRowsOperator {
         let mut stored = StoredRows::new();
         for ((locked, decoder), row) in held.tables.iter().zip(&self.decoders).zip(rows) {
             stored.clear();
-            let (table, get) = (locked.table.id, Get::new(row.key.as_slice()));
+            let (table, get) = (locked.table.id, locked.table.get(row.key.as_slice()));
             stored
                 .add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
             if stored.is_empty() {

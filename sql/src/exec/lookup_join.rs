@@ -121,7 +121,7 @@ impl LookupJoin {
     ) -> Result<LookupJoin> {
         let stage = Arc::new(RowStage::open(scan, versions.range, context)?);
         let options = RowOptions {
-            families: stage.families(),
+            columns: stage.read_columns(),
             sections: stage.sections()?,
             versions,
             limit: None,

@@ -28,14 +28,13 @@ pub fn point(plan: &Plan, context: &mut Context) -> Result<Option<Option<Vec<Dat
     }
     let Some(row) = row_key(get, context)? else { return Ok(Some(None)) };
     let mut cells = CellBatch::new();
-    let request =
-        Get { families: get.families.clone(), sections: get.sections.clone(), ..Get::new(row) };
+    let request = Get { sections: get.sections.clone(), ..get.read.get(Get::new(row)) };
     if !context.transaction.get(get.table.id, &request, &mut cells)? {
         return Ok(Some(None));
     }
     let row = cells.row(0);
     let layout = &get.table.layout;
-    let packed = packed_cells(&row, layout.family_count);
+    let packed = packed_cells(&row, layout);
     let mut values = Vec::with_capacity(get.columns.len());
     for &column in &get.columns {
         values.push(layout.unpack_column(column, row.key(), &packed)?);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::columns::SectionsOfGet;
+use coprocessors::row::ReadColumns;
 use coprocessors::rows::StoredRows;
 use store::admission::StatementTurn;
 use store::transaction::{Scanner, TableReader};
@@ -18,8 +19,8 @@ use crate::exec::time_travel::ScanVersions;
 /// Options of gets and scans, apart from the keys.
 #[derive(Clone)]
 pub(super) struct RowOptions {
-    /// Families by index; `None` for all.
-    pub families: Option<Vec<u8>>,
+    /// Cells to read.
+    pub columns: ReadColumns,
     /// Value sections that gets read.
     pub sections: SectionsOfGet,
     /// Versions that are read; gets return the newest of them only.
@@ -43,10 +44,9 @@ impl RowOptions {
     /// Returns a get of a row.
     pub(super) fn get(&self, row: Vec<u8>) -> Get {
         Get {
-            families: self.families.clone(),
             sections: self.sections.clone(),
             time_range: self.versions.range,
-            ..Get::new(row)
+            ..self.columns.get(Get::new(row))
         }
     }
 }
@@ -82,11 +82,10 @@ impl RangeReader {
         let Some(range) = self.ranges.pop_front() else { return Ok(false) };
         let scan = Scan {
             reverse: self.options.reverse,
-            families: self.options.families.clone(),
             time_range: self.options.versions.range,
             row_versions: self.options.versions.of_rows,
             limit: self.options.limit,
-            ..Scan::range(range.start, range.stop)
+            ..self.options.columns.scan(Scan::range(range.start, range.stop))
         };
         self.scanner = Some(self.table.scan(scan)?);
         Ok(true)

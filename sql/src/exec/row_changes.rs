@@ -14,7 +14,7 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::hidden_keys::RowIdAllocator;
-use crate::exec::row_writer::{RowWriter, WrittenFamilies, previous};
+use crate::exec::row_writer::{RowWriter, WrittenCells, previous};
 use crate::exec::target_rows::{ReturningCollector, check_views, refuse_changed};
 use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, Returning};
@@ -108,7 +108,7 @@ impl<'a> RowChanges<'a> {
         }
         let previous = previous(table, &mut self.cells);
         if !table.key_columns().any(is_changed) || table.layout.encode_key(new)? == key {
-            let written = WrittenFamilies::by_change(table, columns);
+            let written = WrittenCells::by_change(table, columns);
             return writer.overwrite((key, written), new, previous, context);
         }
         writer.flush(context)?;

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ahash::AHashSet;
-use coprocessors::row::packed_cells;
+use coprocessors::row::{packed_cells, packed_puts};
 use coprocessors::rows::EPOCH_MICROSECONDS;
 use smallvec::SmallVec;
+use store::error::RejectedPut;
 use store::transaction::Locking;
 use store::transaction::{PreviousRow, RowExpectation};
 use store::{CellBatch, Edit, Mutation, Timestamp};
 use types::Datum;
 use types::expr::Expr;
-use types::rowcode::{ColumnPlace, RowPacker, key_loses_form};
+use types::rowcode::{ColumnPlace, RowLayout, RowPacker, key_loses_form};
 
 use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
@@ -29,7 +30,7 @@ const BATCH_MUTATIONS: usize = 1000;
 const BATCH_MUTATION_BYTES: usize = 1 << 20;
 
 /// Attributes of the cells that a statement writes.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct CellStamp {
     /// Timestamp of puts; a delete masks the versions up to it. `None` for the commit time.
     pub timestamp: Option<Timestamp>,
@@ -40,6 +41,11 @@ pub(super) struct CellStamp {
 }
 
 impl CellStamp {
+    /// Returns whether the statement has no attributes.
+    pub(super) fn is_default(&self) -> bool {
+        *self == CellStamp::default()
+    }
+
     /// Evaluates the attributes of a statement.
     ///
     /// # Errors
@@ -96,8 +102,8 @@ pub(super) struct RowWriter {
     table: Arc<Table>,
     /// Attributes of the written cells.
     pub(super) stamp: CellStamp,
-    /// Packer of each family; empty before the first row.
-    packers: Vec<RowPacker>,
+    /// Packer of each cell, made when the cell is written first.
+    packers: Vec<Option<Box<RowPacker>>>,
     pending: Vec<Mutation>,
     /// Size of `pending` in bytes.
     pending_bytes: usize,
@@ -132,7 +138,7 @@ impl RowWriter {
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         let key = self.table.layout.encode_key(values)?;
         context.claims_row(self.table.id, &key);
-        let mut mutation = self.puts(key, values, WrittenFamilies::Fresh, context)?;
+        let mut mutation = self.puts(key, values, WrittenCells::Fresh, context)?;
         mutation.expect = RowExpectation::Absent;
         mutation.previous = PreviousRow::Absent;
         if self.table.row_id_column().is_some() {
@@ -142,10 +148,10 @@ impl RowWriter {
         self.push(mutation, context)
     }
 
-    /// Overwrites these families of a row, or inserts it.
+    /// Overwrites these cells of a row, or inserts it.
     pub(super) fn overwrite(
         &mut self,
-        (key, written): (Vec<u8>, WrittenFamilies),
+        (key, written): (Vec<u8>, WrittenCells),
         values: &[Datum],
         previous: PreviousRow,
         context: &Context,
@@ -240,14 +246,9 @@ impl RowWriter {
     }
 
     /// Checks the constraints of a row: a CHECK violation is raised before a duplicate key.
-    fn check(&self, key: &[u8], puts: &[(u8, Vec<u8>)], context: &Context) -> Result<()> {
-        let put = |family: usize| {
-            let of = puts.iter().find(|(of, _)| usize::from(*of) == family);
-            of.map(|(_, value)| value.as_slice())
-        };
+    fn check(&self, key: &[u8], puts: &[RejectedPut], context: &Context) -> Result<()> {
         let layout = &self.table.layout;
-        let packed: Vec<Option<&[u8]>> = (0..layout.family_count).map(put).collect();
-        let row = layout.unpack(key, &packed)?;
+        let row = layout.unpack(key, &packed_puts(puts, layout))?;
         Ok(self.table.constraints.check_row(&row, &context.eval)?)
     }
 
@@ -303,16 +304,15 @@ impl RowWriter {
         &mut self,
         key: Vec<u8>,
         values: &[Datum],
-        written: WrittenFamilies,
+        written: WrittenCells,
         context: &Context,
     ) -> Result<Mutation> {
+        let layout = &self.table.layout;
         if self.packers.is_empty() {
-            let layout = &self.table.layout;
-            let packer = |family: usize| RowPacker::new(layout, family);
-            self.packers = (0..layout.family_count).map(packer).collect::<types::Result<_>>()?;
+            self.packers.resize_with(layout.cell_count(), || None);
         }
         debug_assert!(
-            values.len() >= self.table.layout.columns.len(),
+            values.len() >= layout.columns.len(),
             "{} values of a row of {}",
             values.len(),
             self.table.name
@@ -320,64 +320,67 @@ impl RowWriter {
         let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
         let CellStamp { timestamp, ttl, .. } = self.stamp;
+        let mut written = written;
         if ttl.is_some() {
             // A version without the TTL must not reappear when this one expires.
             mutation.edits.push(Edit::DeleteRow { timestamp });
+            written = WrittenCells::Fresh;
         }
-        for (family, packer) in self.packers.iter().enumerate() {
-            let is_written = !self.table.layout.dropped.contains(&family)
+        for (cell, packer) in self.packers.iter_mut().enumerate() {
+            let is_written = layout.is_stored(cell)
                 && match &written {
-                    WrittenFamilies::Fresh => self.needs_cell(family, values),
-                    WrittenFamilies::All => true,
-                    WrittenFamilies::Families(families) => families.contains(&family),
+                    WrittenCells::Fresh => needs_cell(layout, cell, values),
+                    WrittenCells::All => true,
+                    WrittenCells::Only(cells) => cells.contains(&cell),
                 };
             if !is_written {
                 continue;
             }
+            let packer = match packer {
+                Some(packer) => packer,
+                None => packer.insert(Box::new(RowPacker::new(layout, cell)?)),
+            };
             let value = packer.pack(values, &mut pace)?;
-            let (family, qualifier) = (family as u8, Vec::new());
+            let family = layout.family_of_cell(cell) as u8;
+            let qualifier = layout.qualifier_of_cell(cell).to_vec();
             mutation.edits.push(Edit::Put { family, qualifier, timestamp, value, ttl });
         }
         Ok(mutation)
     }
-
-    /// Returns whether a new row needs a cell in a family: in the first family, in all if
-    /// families may expire before the row, and in those with a value that differs from the
-    /// missing value.
-    fn needs_cell(&self, family: usize, values: &[Datum]) -> bool {
-        let layout = &self.table.layout;
-        let mut columns = layout.columns.iter().zip(values);
-        family == 0
-            || !layout.is_first_family_permanent()
-            || columns.any(|(column, value)| {
-                in_family(column, family) && !(value.is_null() && column.missing.is_null())
-            })
-    }
 }
 
-fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
-    matches!(column.place, ColumnPlace::Packed { family: of, .. } if of == family)
+/// Returns whether a new row needs a cell: it is one of those that every row has, or it or its
+/// family has a value that differs from the missing value.
+fn needs_cell(layout: &RowLayout, cell: usize, values: &[Datum]) -> bool {
+    let differs =
+        |column: usize| !(values[column].is_null() && layout.columns[column].missing.is_null());
+    layout.row_cells().contains(&cell)
+        || match layout.column_of_cell(cell) {
+            Some(column) => differs(column),
+            None => (0..layout.columns.len())
+                .any(|column| layout.family_of(column) == Some(cell) && differs(column)),
+        }
 }
 
-/// Families of a row to be written.
-pub(super) enum WrittenFamilies {
+/// Cells of a row to be written.
+pub(super) enum WrittenCells {
     /// Those that a new row needs.
     Fresh,
     /// All: cells of an existing row must be covered.
     All,
     /// Only these. The others remain unchanged, with their versions and TTLs.
-    Families(SmallVec<[usize; 4]>),
+    Only(SmallVec<[usize; 4]>),
 }
 
-impl WrittenFamilies {
-    /// Returns the families to write for an update of some columns, including generated columns.
+impl WrittenCells {
+    /// Returns the cells to write for an update of some columns, including generated columns.
     pub(super) fn by_change(
         table: &Table,
         columns: impl IntoIterator<Item = usize>,
-    ) -> WrittenFamilies {
+    ) -> WrittenCells {
         let layout = &table.layout;
-        if layout.family_count == 1 {
-            return WrittenFamilies::All;
+        if layout.cell_count() == 1 {
+            return WrittenCells::All;
         }
         let mut changed: SmallVec<[usize; 8]> = columns.into_iter().collect();
         let is_made_of_them = |column: &&usize| {
@@ -387,25 +390,33 @@ impl WrittenFamilies {
         let generated: SmallVec<[usize; 8]> =
             table.generated.iter().filter(is_made_of_them).copied().collect();
         changed.extend(generated);
-        let families = changed.iter().filter_map(|&column| match layout.columns[column].place {
-            ColumnPlace::Packed { family, .. } => Some(family),
+        let cells = changed.iter().filter_map(|&column| match layout.columns[column].place {
+            ColumnPlace::Packed { cell, .. } => Some(cell),
             // A key that does not preserve its value exactly needs the value in the first family.
             ColumnPlace::Key(_) => key_loses_form(&layout.columns[column].data_type).then_some(0),
         });
-        WrittenFamilies::Families(families.collect())
+        let mut cells: SmallVec<[usize; 4]> = cells.collect();
+        if layout.has_column_cells() {
+            // The row lives as long as its youngest cell, and has the version of that.
+            let families: SmallVec<[usize; 4]> =
+                cells.iter().map(|&cell| layout.family_of_cell(cell)).collect();
+            cells.extend(families);
+            cells.extend(layout.is_first_family_permanent().then_some(0));
+        }
+        WrittenCells::Only(cells)
     }
 }
 
 /// Returns the values of the only row in a batch, in table order.
 pub(super) fn unpack(table: &Table, cells: &CellBatch) -> Result<Vec<Datum>> {
     let row = cells.row(0);
-    let packed = packed_cells(&row, table.layout.family_count);
+    let packed = packed_cells(&row, &table.layout);
     Ok(table.layout.unpack(row.key(), &packed)?)
 }
 
 /// Returns the previous state of a row for the observers, if there are any that need it.
 pub(super) fn previous(table: &Table, cells: &mut CellBatch) -> PreviousRow {
-    if table.indexes.is_empty() && table.layout.family_count == 1 {
+    if table.indexes.is_empty() && table.layout.cell_count() == 1 {
         return PreviousRow::Unknown;
     }
     PreviousRow::Row(Arc::new(std::mem::take(cells)))

@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use coprocessors::row::ReadColumns;
 use store::RowVersions;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
@@ -91,7 +92,10 @@ impl TableScanOperator {
         let has_versions = versions.of_rows != RowVersions::Newest;
         let options = RowOptions {
             // A change of any family is a version of the row.
-            families: stage.families().filter(|_| !has_versions),
+            columns: match has_versions {
+                true => ReadColumns::default(),
+                false => stage.read_columns(),
+            },
             sections: stage.sections()?,
             versions,
             limit: left.filter(|_| exact && !has_versions),

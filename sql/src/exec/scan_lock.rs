@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
+use store::CellBatch;
 use store::transaction::{FollowedRow, LockMode, SeenLock, SeenRow, StatementView};
-use store::{CellBatch, Get};
 use types::{Batch, Vector};
 
 use crate::catalog::table::Table;
@@ -45,7 +45,7 @@ pub(super) fn lock_rows(
         let table = node.table.id;
         let Some(locked) = take_lock((&node.table, key), lock.lock, context)? else { continue };
         stored.clear();
-        let get = Get::new(locked.key.as_slice());
+        let get = node.table.get(locked.key.as_slice());
         stored.add_cells(|cells| {
             let transaction = &context.transaction;
             match transaction.isolation().is_repeatable() {
@@ -140,7 +140,7 @@ fn check_key((table, key): (&Table, &[u8]), lock: RowLock, context: &Context) ->
     {
         return Ok(());
     }
-    let get = Get::new(key);
+    let get = table.get(key);
     let (mut seen, mut newest) = (CellBatch::new(), CellBatch::new());
     transaction.get(table.id, &get, &mut seen)?;
     transaction.get_locked(table.id, &get, &mut newest)?;

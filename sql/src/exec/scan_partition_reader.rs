@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use coprocessors::columns::SectionsOfGet;
+use coprocessors::row::ReadColumns;
 use coprocessors::rows::{FilteredDecoder, FilteredRows, StoredRows};
 use parking_lot::RwLock;
 use store::read_ahead::Producer;
@@ -117,9 +118,9 @@ impl RowStage {
         })
     }
 
-    /// Returns the families to read along the path.
-    pub(super) fn families(&self) -> Option<Vec<u8>> {
-        self.decoder.families()
+    /// Returns the cells to read along the path.
+    pub(super) fn read_columns(&self) -> ReadColumns {
+        self.decoder.read_columns()
     }
 
     /// Returns the value sections that gets along the path read: for an index entry with
@@ -175,15 +176,14 @@ impl RowStage {
         let Some(BaseTableFetchNode { key: columns, .. }) = &self.node.lookup else {
             return Ok(Vec::new());
         };
-        let (families, sections) = (lookup.decoder.families(), self.node.sections()?);
+        let (read, sections) = (lookup.decoder.read_columns(), self.node.sections()?);
         let mut key = Vec::with_capacity(columns.len());
         let get = |row: usize| {
             key.clear();
             key.extend(columns.iter().map(|&column| entries.columns[column].datum(row)));
             let row = self.node.table.layout.encode_key_values(&key)?;
-            let (families, sections) = (families.clone(), sections.clone());
-            let time_range = self.time_range;
-            Ok(Get { families, sections, time_range, ..Get::new(row) })
+            let (sections, time_range) = (sections.clone(), self.time_range);
+            Ok(Get { sections, time_range, ..read.get(Get::new(row)) })
         };
         (0..entries.row_count).map(get).collect()
     }

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use coprocessors::rows::row_timestamp;
+use store::CellBatch;
 use store::transaction::{FollowedRow, LockMode, LockWait, SeenLock, SeenRow, StatementView};
-use store::{CellBatch, Get};
 use types::expr::Expr;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, Datum};
@@ -116,7 +116,7 @@ pub(super) fn read_locked(
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
     cells.clear();
-    if !context.transaction.get_locked(table.id, &Get::new(key), cells)? {
+    if !context.transaction.get_locked(table.id, &table.get(key), cells)? {
         return Ok(None);
     }
     unpack(table, cells).map(Some)
@@ -163,7 +163,7 @@ fn lock_named(
         }
     }
     cells.clear();
-    let is_seen = transaction.get(table.id, &Get::new(key), cells)?;
+    let is_seen = transaction.get(table.id, &table.get(key), cells)?;
     match is_seen && recheck.may_hold(&unpack(table, cells)?, context)? {
         true => lock_seen((table, key), mode, cells, context),
         false => Ok(LockedTarget { row: None, moved_to: None, spare: None }),

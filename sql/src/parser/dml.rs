@@ -7,9 +7,9 @@ use super::error::{ParseError, Result, sqlstate};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, AssignmentClause, CellAttributes, ColumnName, ConflictAction,
-    ConflictTargetClause, DeleteStatement, Expr, Hint, Ident, InsertSource, InsertStatement,
-    OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem, Selection,
-    Statement, Subscript, TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
+    ConflictTargetClause, DeleteStatement, DynamicColumn, Expr, Hint, Ident, InsertSource,
+    InsertStatement, OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem,
+    Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
 };
 
 impl TokenCursor<'_> {
@@ -27,7 +27,10 @@ impl TokenCursor<'_> {
         self.take_word("into");
         let table = self.table_name()?;
         let alias = if self.take_word("as") { Some(self.name()?) } else { None };
-        let columns = self.target_columns()?;
+        let columns = self.target_columns(&mut |column| {
+            Err(ParseError::unsupported("a dynamic column in INSERT", column.name.name.position)
+                .with_hint("Use UPSERT."))
+        })?;
         let overriding = if self.take_words(&["overriding", "system", "value"]) {
             Some(Overriding::System)
         } else if self.take_words(&["overriding", "user", "value"]) {
@@ -58,7 +61,11 @@ impl TokenCursor<'_> {
         let hints = self.statement_hints();
         self.expect_words(&["into"])?;
         let table = self.table_name()?;
-        let columns = self.target_columns()?;
+        let mut dynamic_columns = Vec::new();
+        let columns = self.target_columns(&mut |column| {
+            dynamic_columns.push(column);
+            Ok(())
+        })?;
         let source = self.insert_source()?;
         let on_duplicate = if self.take_words(&["on", "duplicate", "key"]) {
             Some(self.on_duplicate()?)
@@ -67,12 +74,25 @@ impl TokenCursor<'_> {
         };
         let attributes = self.cell_attributes(&["timestamp", "ttl"])?;
         let returning = self.returning()?;
-        let upsert = Upsert { table, columns, source, on_duplicate, attributes, returning, hints };
+        let upsert = Upsert {
+            table,
+            columns,
+            dynamic_columns,
+            source,
+            on_duplicate,
+            attributes,
+            returning,
+            hints,
+        };
         Ok(Statement::Upsert(Box::new(upsert)))
     }
 
-    /// Reads `(a, f.b)`; empty if there is no list, or if the parenthesis starts a query.
-    fn target_columns(&mut self) -> Result<Vec<TargetColumn>> {
+    /// Reads `(a, f.b)`; empty if there is no list, or if the parenthesis starts a query. `declare`
+    /// receives the dynamic columns, which have a type.
+    fn target_columns(
+        &mut self,
+        declare: &mut dyn FnMut(DynamicColumn) -> Result<()>,
+    ) -> Result<Vec<TargetColumn>> {
         let starts_query = (1..super::limits::NESTING_DEPTH)
             .map(|n| &self.parser.peek_nth_token_ref(n).token)
             .find(|token| **token != Token::LParen)
@@ -89,12 +109,12 @@ impl TokenCursor<'_> {
             return Ok(Vec::new());
         }
         self.parenthesized(|cursor| {
-            let name = cursor.target_column()?;
-            if matches!(cursor.peek(), Token::Word(_)) {
-                return Err(ParseError::unsupported("a dynamic column", cursor.position())
-                    .with_hint("Declare the column in the table definition."));
+            let target = cursor.target_column()?;
+            if target.path.is_empty() && matches!(cursor.peek(), Token::Word(_)) {
+                let name = target.column.clone();
+                declare(DynamicColumn { name, type_name: cursor.type_name()? })?;
             }
-            Ok(name)
+            Ok(target)
         })
     }
 

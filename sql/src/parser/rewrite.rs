@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use types::key_words;
 
 use super::name;
-use super::rewrite_from::{rows_from, system_time};
+use super::rewrite_from::{dynamic_columns, rows_from, system_time};
 use super::tokens::{ends_operand, is_blank, is_word, next, parenthesis_of, previous};
 
 /// The marker of GROUP BY DISTINCT.
@@ -72,6 +72,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             array_type(tokens, index);
         } else if is_word(&tokens[index], "isnull") {
             is_null(tokens, index);
+        }
+        if matches!(tokens[index].token, Token::Word(_)) {
+            dynamic_columns(tokens, index);
         }
         index += 1;
     }

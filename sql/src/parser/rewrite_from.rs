@@ -1,6 +1,7 @@
 //! Token rewriting for FROM; a part of [`rewrite`](super::rewrite).
 
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+use types::key_words;
 
 use super::source::ScriptText;
 use super::tokens::{is_word, next, parenthesis_of, previous};
@@ -11,6 +12,13 @@ pub(super) const ROWS_FROM: &str = "\0rows from";
 /// The marker function of a call with a column definition list: `f(…) AS (a int)` becomes
 /// `defined(f(…), a => NULL::int)`.
 pub(super) const DEFINED: &str = "\0defined";
+
+/// The marker of dynamic columns: `t (a int, f.b text)` becomes `t(marker, a => NULL::int, "f\0b"
+/// => NULL::text)`.
+pub(super) const DYNAMIC: &str = "\0dynamic";
+
+/// The separator of family and name of a dynamic column.
+pub(super) const FAMILY_SEPARATOR: char = '\0';
 
 /// The markers of the forms of FOR SYSTEM_TIME other than AS OF, which become `AS OF marker OR
 /// begin OR end`. OR has the lowest precedence, and cannot be part of a time.
@@ -40,6 +48,149 @@ pub(super) fn system_time(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     words.extend(separator.map(|_| Token::make_word("OR", None)));
     let words = words.into_iter().map(|token| TokenWithSpan { token, span });
     tokens.splice(form..=form, words);
+}
+
+/// Rewrites the dynamic columns of the table whose name is at `index`, if it has any.
+pub(super) fn dynamic_columns(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let Some(open) = next(tokens, index).filter(|&at| tokens[at].token == Token::LParen) else {
+        return;
+    };
+    let Some(close) = parenthesis_of(tokens, open) else { return };
+    let Some(columns) = declared_columns(tokens, open, close) else { return };
+    if !is_entry_of_from(tokens, index) {
+        return;
+    }
+    for (first, last) in columns.into_iter().rev() {
+        let span = tokens[first].span;
+        let words = [Token::RArrow, Token::make_word("NULL", None), Token::DoubleColon];
+        let words = words.map(|token| TokenWithSpan { token, span });
+        tokens.splice(last + 1..last + 1, words);
+        if let (Token::Word(family), Token::Word(name)) =
+            (&tokens[first].token, &tokens[last].token)
+            && first != last
+        {
+            let both = format!("{}{FAMILY_SEPARATOR}{}", word_name(family), word_name(name));
+            let token = Token::make_word(&both, Some('"'));
+            tokens.splice(first..=last, [TokenWithSpan { token, span }]);
+        }
+    }
+    let span = tokens[open].span;
+    let marker = [Token::make_word(DYNAMIC, Some('"')), Token::Comma];
+    tokens.splice(open + 1..open + 1, marker.map(|token| TokenWithSpan { token, span }));
+}
+
+/// Returns the first and the last token of the name of each column in `(a int, f.b text)`; `None`
+/// if the list has another form.
+fn declared_columns(
+    tokens: &[TokenWithSpan],
+    open: usize,
+    close: usize,
+) -> Option<Vec<(usize, usize)>> {
+    // Words of conditions and aggregates, which an argument of a function may contain, and first
+    // words of types of constants.
+    const NO_TYPES: [&str; 13] = [
+        "is", "isnull", "notnull", "and", "or", "in", "like", "ilike", "between", "similar",
+        "order", "at", "from",
+    ];
+    const NO_NAMES: [&str; 10] = [
+        "values",
+        "row",
+        "exists",
+        "interval",
+        "time",
+        "timestamp",
+        "character",
+        "char",
+        "bit",
+        "national",
+    ];
+    let names_column = |at: usize| match &tokens[at].token {
+        Token::Word(word) => {
+            let lower = word.value.to_ascii_lowercase();
+            let may_name = key_words::is_column_name(&lower) && !NO_NAMES.contains(&&*lower);
+            word.quote_style.is_some() || may_name
+        }
+        _ => false,
+    };
+    let names_type = |at: usize| {
+        matches!(tokens[at].token, Token::Word(_))
+            && !NO_TYPES.iter().any(|word| is_word(&tokens[at], word))
+    };
+    let (mut columns, mut at) = (Vec::new(), open);
+    loop {
+        let first = next(tokens, at).filter(|&at| names_column(at))?;
+        let period = next(tokens, first).filter(|&at| tokens[at].token == Token::Period);
+        let last = match period {
+            None => first,
+            Some(period) => {
+                next(tokens, period).filter(|&at| matches!(tokens[at].token, Token::Word(_)))?
+            }
+        };
+        let type_name = next(tokens, last).filter(|&at| at < close && names_type(at))?;
+        columns.push((first, last));
+        let mut depth = 0_usize;
+        at = type_name;
+        while at < close && (depth > 0 || tokens[at].token != Token::Comma) {
+            match tokens[at].token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::RBracket => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            at += 1;
+        }
+        if at >= close {
+            return Some(columns);
+        }
+    }
+}
+
+/// Returns whether the name at `index`, which may be qualified, is an entry of FROM.
+fn is_entry_of_from(tokens: &[TokenWithSpan], index: usize) -> bool {
+    let begins = |at: usize| ["from", "join"].iter().any(|word| is_word(&tokens[at], word));
+    let is_copy = next(tokens, 0).is_some_and(|at| is_word(&tokens[at], "copy"))
+        || tokens.first().is_some_and(|first| is_word(first, "copy"));
+    let mut at = index;
+    while let Some(period) = previous(tokens, at).filter(|&at| tokens[at].token == Token::Period) {
+        let Some(qualifier) = previous(tokens, period) else { return false };
+        at = qualifier;
+    }
+    // An entry in parentheses: FROM (a JOIN b).
+    let mut before = previous(tokens, at);
+    while let Some(at) = before.filter(|&at| tokens[at].token == Token::LParen) {
+        before = previous(tokens, at);
+    }
+    let Some(before) = before.filter(|_| !is_copy) else { return false };
+    if begins(before) {
+        return true;
+    }
+    // A list of entries.
+    let mut depth = 0_usize;
+    for at in (0..=before).rev() {
+        match tokens[at].token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket if depth == 0 => return false,
+            Token::LParen | Token::LBracket => depth -= 1,
+            Token::SemiColon => return false,
+            _ if depth > 0 => {}
+            _ if begins(at) => return tokens[before].token == Token::Comma,
+            _ if ["select", "where", "by", "having", "set", "returning", "values"]
+                .iter()
+                .any(|word| is_word(&tokens[at], word)) =>
+            {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Returns the name that a word means.
+fn word_name(word: &Word) -> String {
+    match word.quote_style {
+        Some(_) => word.value.clone(),
+        None => word.value.to_lowercase(),
+    }
 }
 
 /// Returns the position of a word outside parentheses, and not in a type `interval … to …`.

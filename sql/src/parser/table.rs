@@ -11,11 +11,14 @@ use super::expr::PlacedExpr;
 use super::limits;
 use super::name;
 use super::rewrite::{NO_ALIAS, SAMPLE, is_own};
-use super::rewrite_from::{ALL_VERSIONS, BETWEEN, DEFINED, FROM_TO, ROWS_FROM};
+use super::rewrite_from::{
+    ALL_VERSIONS, BETWEEN, DEFINED, DYNAMIC, FAMILY_SEPARATOR, FROM_TO, ROWS_FROM,
+};
 use super::type_name::lower_type;
 use crate::ast::{
-    Expr, FromCall, FunctionCall, Ident, JoinQualifier, JoinType, SystemTime, SystemTimeForm,
-    TableAlias, TableFunction, TableName, TableRef, TableSample, TypeName,
+    ColumnName, DynamicColumn, Expr, FromCall, FunctionCall, Ident, JoinQualifier, JoinType,
+    SystemTime, SystemTimeForm, TableAlias, TableFunction, TableName, TableRef, TableSample,
+    TypeName,
 };
 
 impl TokenCursor<'_> {
@@ -171,6 +174,10 @@ impl TokenCursor<'_> {
                 return Err(ParseError::unsupported(construct, position));
             }
         }
+        let (args, dynamic_columns) = match args {
+            Some(args) if is_dynamic(&args.args) => (None, self.dynamic_columns(args.args)?),
+            args => (args, Vec::new()),
+        };
         if let Some(parsed::TableFunctionArgs { args, settings }) = args {
             if sample.is_some() {
                 let position = self.word_before(position, "tablesample");
@@ -197,7 +204,46 @@ impl TokenCursor<'_> {
         let name = TableName { schema, name: table };
         let alias = self.alias(alias)?;
         let sample = sample.map(|kind| self.table_sample(kind, position)).transpose()?;
-        Ok(TableRef::Table { name, alias, system_time, sample, locking: Vec::new() })
+        let locking = Vec::new();
+        Ok(TableRef::Table { name, dynamic_columns, alias, system_time, sample, locking })
+    }
+
+    /// Lowers dynamic columns in the form that [`rewrite_from`](super::rewrite_from) produces.
+    fn dynamic_columns(&mut self, args: Vec<parsed::FunctionArg>) -> Result<Vec<DynamicColumn>> {
+        let definitions = self.typed_arguments(args.into_iter().skip(1))?;
+        let column = |(name, type_name): (Ident, TypeName)| {
+            let part = |value: &str| Ident { value: value.to_owned(), position: name.position };
+            let name = match name.value.split_once(FAMILY_SEPARATOR) {
+                Some((family, column)) => {
+                    ColumnName { family: Some(part(family)), name: part(column) }
+                }
+                None => ColumnName { family: None, name },
+            };
+            DynamicColumn { name, type_name }
+        };
+        Ok(definitions.into_iter().map(column).collect())
+    }
+
+    /// Lowers arguments of the form `name => NULL::type`.
+    fn typed_arguments(
+        &mut self,
+        arguments: impl Iterator<Item = parsed::FunctionArg>,
+    ) -> Result<Vec<(Ident, TypeName)>> {
+        let mut definitions = Vec::new();
+        for argument in arguments {
+            let parsed::FunctionArg::Named {
+                name,
+                arg: parsed::FunctionArgExpr::Expr(parsed::Expr::Cast { data_type, .. }),
+                ..
+            } = argument
+            else {
+                return Err(self.unexpected());
+            };
+            let name = self.checked_alias(&name)?;
+            let type_name = lower_type(&data_type, self.type_position(&data_type, name.position))?;
+            definitions.push((name, type_name));
+        }
+        Ok(definitions)
     }
 
     /// Lowers `FOR SYSTEM_TIME`, whose other forms [`rewrite_from`](super::rewrite_from) has
@@ -363,20 +409,7 @@ impl TokenCursor<'_> {
             return Err(self.unexpected());
         };
         let call = from_call(self.lower_placed(call)?)?;
-        let mut definitions = Vec::new();
-        for argument in arguments {
-            let parsed::FunctionArg::Named {
-                name,
-                arg: parsed::FunctionArgExpr::Expr(parsed::Expr::Cast { data_type, .. }),
-                ..
-            } = argument
-            else {
-                return Err(self.unexpected());
-            };
-            let name = self.checked_alias(&name)?;
-            let type_name = lower_type(&data_type, self.type_position(&data_type, name.position))?;
-            definitions.push((name, type_name));
-        }
+        let definitions = self.typed_arguments(arguments)?;
         Ok(FromCall { call, definitions })
     }
 
@@ -445,6 +478,12 @@ impl TokenCursor<'_> {
         }
         Ok(definitions)
     }
+}
+
+/// Returns whether the arguments of a table are dynamic columns.
+fn is_dynamic(args: &[parsed::FunctionArg]) -> bool {
+    matches!(args.first(), Some(parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(
+        parsed::Expr::Identifier(marker)))) if marker.value == DYNAMIC)
 }
 
 /// Returns a function in FROM as a call.

@@ -26,6 +26,7 @@ mod window;
 use std::sync::Arc;
 
 use coprocessors::columns::SectionsOfGet;
+use coprocessors::row::ReadColumns;
 use store::TableId;
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
@@ -593,8 +594,8 @@ pub struct PointGet {
     pub key: Vec<Expr>,
     /// Result columns, by position in the table.
     pub columns: Vec<usize>,
-    /// Families to read; `None` for all.
-    pub families: Option<Vec<u8>>,
+    /// Cells to read.
+    pub read: ReadColumns,
     /// Value sections to read.
     pub sections: SectionsOfGet,
 }

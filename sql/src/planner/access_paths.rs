@@ -203,18 +203,18 @@ fn holds_all(index: &Index, question: &ScanRequirements<'_>) -> bool {
     predicate.follows_from(&known)
 }
 
-/// Returns whether the conjuncts reject rows whose family of an index key has expired: such a row
-/// has no entry, and its columns in the family are NULL.
+/// Returns whether the conjuncts reject rows whose cell of an index key has expired: such a row
+/// has no entry, and its columns in the cell are NULL.
 fn rejects_expired(index: &Index, question: &ScanRequirements<'_>) -> bool {
     let layout = &index.spec.base_layout;
     let inputs = index.spec.expiring_inputs();
-    let family = |column: usize| match layout.columns[column].place {
-        ColumnPlace::Packed { family, .. } => Some(family),
+    let cell = |column: usize| match layout.columns[column].place {
+        ColumnPlace::Packed { cell, .. } => Some(cell),
         ColumnPlace::Key(_) => None,
     };
     inputs.iter().all(|&input| {
         let has_expired = |part: &Expr| match part {
-            Expr::Column { index, .. } => family(*index) == family(input),
+            Expr::Column { index, .. } => cell(*index) == cell(input),
             _ => false,
         };
         question.conjuncts.iter().any(|conjunct| conjunct.rejects_nulls(&has_expired))

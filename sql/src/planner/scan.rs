@@ -7,6 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use coprocessors::columns::wanted_sections;
+use coprocessors::row::ReadColumns;
 use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
@@ -331,7 +332,7 @@ pub(super) fn point_get(node: &Node) -> Option<PointGet> {
         return None;
     }
     let layout = &scan.table.layout;
-    let families = coprocessors::row::families_of(layout, &columns);
+    let read = ReadColumns::of(layout, &columns);
     let sections = wanted_sections(layout, &columns).ok()?;
-    Some(PointGet { table: Arc::clone(&scan.table), key, columns, families, sections })
+    Some(PointGet { table: Arc::clone(&scan.table), key, columns, read, sections })
 }

@@ -134,7 +134,7 @@ fn second_entry(
                     found.insert(entry.key().to_vec());
                 }
                 if found.len() > 1 {
-                    let packed = packed_cells(&entry, 1)[0];
+                    let packed = packed_cells(&entry, &index.spec.layout)[0];
                     return Ok(Some(
                         duplicate_key(&index.spec, (entry.key(), packed), style).into(),
                     ));

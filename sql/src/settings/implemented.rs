@@ -107,6 +107,13 @@ pub(super) const OWN: &[SettingSpec] = &[
         "Sets the time to wait on a lock before checking for deadlock.",
     ),
     spec(
+        "default_storage",
+        "row",
+        SettingKind::Word(&["row", "cell"]),
+        false,
+        "Sets the mapping of rows to cells of new tables whose definition has no STORAGE.",
+    ),
+    spec(
         "default_table_access_method",
         "heap",
         SettingKind::Only(&["heap"]),

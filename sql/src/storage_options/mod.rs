@@ -21,11 +21,11 @@ mod reloptions;
 pub use parse::OptionKind;
 pub use settings::StorageSettings;
 pub use table::{OPTIONS, OptionChange, OptionScope, OptionSpec, SettingField};
-pub use value::{OptionDatum, SplitAlgorithm, TimestampSource};
+pub use value::{OptionDatum, RowStorage, SplitAlgorithm, TimestampSource};
 
 pub(crate) use lookup::{
     changeable, find, find_quota, find_reset, is_of_toast, option_text, unrecognized,
 };
 pub(crate) use parse::invalid;
 pub(crate) use reloptions::{of_index, of_table, timestamp_source, with_clause};
-pub(crate) use settings::set_unlogged;
+pub(crate) use settings::{set_unlogged, storage};

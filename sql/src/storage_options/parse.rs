@@ -185,14 +185,6 @@ pub(super) fn oids(option: &TableOption) -> Result<OptionDatum> {
     }
 }
 
-/// Parses `storage`, which is always ROW.
-pub(super) fn storage(option: &TableOption) -> Result<OptionDatum> {
-    match text(option).eq_ignore_ascii_case("row") {
-        true => Ok(OptionDatum::Absent),
-        false => Err(Error::not_supported("STORAGE = CELL", "Use STORAGE = ROW, the default.")),
-    }
-}
-
 /// Rejects an option that is not implemented.
 pub(super) fn not_yet(option: &TableOption) -> Result<OptionDatum> {
     let name = option.name.value.to_uppercase();

@@ -12,8 +12,9 @@ use crate::catalog::ignored_attributes::Parameter;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options::settings::StorageSettings;
+use crate::storage_options::settings::storage;
 use crate::storage_options::table::{OPTIONS, OptionScope};
-use crate::storage_options::value::TimestampSource;
+use crate::storage_options::value::{RowStorage, TimestampSource};
 
 /// Returns the options of a table.
 pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
@@ -22,6 +23,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
         return options;
     }
     let mut settings = StorageSettings {
+        storage: storage(record),
         salt_buckets: record.salt_buckets,
         timestamps: timestamp_source(record),
         column_families: column_families(record),
@@ -33,7 +35,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
         settings.table.durability = Durability::SyncWal;
     }
     options.extend(changed(&settings, |scopes| !scopes.contains(&OptionScope::Family)));
-    options.extend(family_options(&record.descriptor));
+    options.extend(family_options(storage(record), &record.descriptor));
     options
 }
 
@@ -104,10 +106,10 @@ fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
 
 /// Returns the options of column families: under their own names if all families have the same,
 /// else prefixed by the name of the family.
-fn family_options(descriptor: &TableDescriptor) -> Vec<Parameter> {
+fn family_options(storage: RowStorage, descriptor: &TableDescriptor) -> Vec<Parameter> {
     let living = descriptor.families.iter().filter(|family| !family.is_dropped());
     let options = living.map(|family| {
-        let settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
+        let settings = StorageSettings { family: family.clone(), ..StorageSettings::of(storage) };
         (&family.name, changed(&settings, |scopes| scopes.contains(&OptionScope::Family)))
     });
     let mut of_families: Vec<(&String, Vec<Parameter>)> = options.collect();

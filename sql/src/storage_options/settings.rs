@@ -7,7 +7,7 @@ use store::quota::QuotaLimits;
 use store::{FamilyDescriptor, TableId};
 
 use crate::catalog::record::TableRecord;
-use crate::storage_options::value::{SplitAlgorithm, TimestampSource};
+use crate::storage_options::value::{RowStorage, SplitAlgorithm, TimestampSource};
 
 /// Settings of a table or an index, of one of its families, and quotas of a table or a role.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct StorageSettings {
     pub split_algorithm: Option<SplitAlgorithm>,
     /// The initial number of regions, with an algorithm.
     pub split_regions: Option<u32>,
+    /// The mapping of rows to cells.
+    pub storage: RowStorage,
     /// Families with the names of their columns.
     pub column_families: Vec<(String, Vec<String>)>,
     /// Source of timestamps.
@@ -32,8 +34,27 @@ pub struct StorageSettings {
 
 impl Default for StorageSettings {
     fn default() -> StorageSettings {
-        let data_block_encoding = DataBlockEncoding::Columnar;
+        StorageSettings::of(RowStorage::Row)
+    }
+}
+
+impl RowStorage {
+    /// Returns the default of DATA_BLOCK_ENCODING: the values of column cells have no columns to
+    /// store separately.
+    pub fn default_encoding(self) -> DataBlockEncoding {
+        match self {
+            RowStorage::Row => DataBlockEncoding::Columnar,
+            RowStorage::Cell => DataBlockEncoding::Rows,
+        }
+    }
+}
+
+impl StorageSettings {
+    /// Returns the settings of a table without other options.
+    pub fn of(storage: RowStorage) -> StorageSettings {
+        let data_block_encoding = storage.default_encoding();
         StorageSettings {
+            storage,
             salt_buckets: 0,
             split_algorithm: None,
             split_regions: None,
@@ -57,15 +78,23 @@ impl Default for StorageSettings {
             quota: QuotaLimits::default(),
         }
     }
-}
 
-impl StorageSettings {
-    /// Returns the settings without options; the size of blocks is that of the encoding of these
-    /// settings.
+    /// Returns the settings without options; the encoding is that of the storage of these
+    /// settings, and the size of blocks that of
+    /// their encoding.
     pub fn defaults(&self) -> StorageSettings {
-        let mut defaults = StorageSettings::default();
+        let mut defaults = StorageSettings::of(self.storage);
+        defaults.storage = RowStorage::Row;
         defaults.family.block_bytes = self.family.data_block_encoding.default_block_bytes();
         defaults
+    }
+}
+
+/// Returns the storage of a table.
+pub(crate) fn storage(record: &TableRecord) -> RowStorage {
+    match record.column_cells {
+        true => RowStorage::Cell,
+        false => RowStorage::Row,
     }
 }
 

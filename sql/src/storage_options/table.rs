@@ -14,11 +14,11 @@ use crate::ast::TableOption;
 use crate::error::{Error, Result};
 use crate::storage_options::parse::OptionKind::{Bool, Bytes, Integer, Real, Special, Word};
 use crate::storage_options::parse::{
-    OptionKind, cleanup, column_families, duration, not_yet, oids, split_policy, storage,
+    OptionKind, cleanup, column_families, duration, not_yet, oids, split_policy,
 };
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::value::{
-    OptionDatum, OptionField, SplitAlgorithm, TimestampSource, WordField,
+    OptionDatum, OptionField, RowStorage, SplitAlgorithm, TimestampSource, WordField,
 };
 
 /// Option of a table, a column family, an index, a column or a role.
@@ -237,7 +237,7 @@ options! {
             "compression of blocks";
         "bloomfilter" => Word(BloomFilter::WORDS), FAMILIES, "ROW", NewFiles, field!(family.bloom_filter),
             "keys of the Bloom filters of store files";
-        "data_block_encoding" => Word(DataBlockEncoding::WORDS), FAMILIES, "COLUMNAR", NewFiles,
+        "data_block_encoding" => Word(DataBlockEncoding::WORDS), FAMILIES, "COLUMNAR; ROW with `STORAGE = CELL`", NewFiles,
             field!(family.data_block_encoding),
             "COLUMNAR stores columns separately, for scans of some columns; ROW is faster for gets of wide rows";
         "blocksize" => Bytes(1 << 10, 1 << 24), FAMILIES, "64kB; 32kB for ROW", NewFiles, field!(family.block_bytes),
@@ -252,7 +252,8 @@ options! {
             "age of the oldest file at which all files are merged; FOREVER: only by MAJOR COMPACT";
         "timestamps" => Word(TimestampSource::WORDS), TABLES, "COMMIT", AtCommit, field!(timestamps),
             "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP`, `VERSION` and `TTL`, and remains";
-        "storage" => Special("ROW", storage), TABLES, "ROW", Never, None, "for compatibility with Phoenix";
+        "storage" => Word(RowStorage::WORDS), TABLES, "ROW", Never, field!(storage),
+            "[mapping of rows to cells](#storage): ROW packs the columns of a family into one, CELL has one for each column";
         "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";
         "oids" => Special("FALSE", oids), TABLES, "FALSE", Never, None, "for compatibility with PostgreSQL";
         QuotaKind::Requests.name() => Integer(1, i64::MAX), QUOTAS, "", NewTransactions, field!(quota.requests),

@@ -106,6 +106,16 @@ pub enum TimestampSource {
     Client,
 }
 
+/// Mapping of rows to cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowStorage {
+    /// One cell for the columns of a family.
+    #[default]
+    Row,
+    /// One cell for each column.
+    Cell,
+}
+
 impl<F: OptionField> OptionField for Option<F> {
     fn datum(&self) -> OptionDatum {
         self.as_ref().map_or(OptionDatum::Absent, F::datum)
@@ -176,5 +186,6 @@ word_fields! {
     KeepDeletedCells { False "false", True "true", Ttl "ttl" }
     Compression { Lz4 "lz4", Zstd "zstd", None "none" }
     BloomFilter { Row "row", RowCol "rowcol", None "none" }
+    RowStorage { Row "row", Cell "cell" }
     DataBlockEncoding { Rows "row", Columnar "columnar" }
 }

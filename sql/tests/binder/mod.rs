@@ -105,7 +105,8 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         });
         let sql_type = &one.type_name.sql_type;
         let place = key.iter().position(|column| *column == index);
-        let place = place.map_or(ColumnPlace::Packed { family, slot: index }, ColumnPlace::Key);
+        let place =
+            place.map_or(ColumnPlace::Packed { cell: family, slot: index }, ColumnPlace::Key);
         layout.push(LayoutColumn { data_type: sql_type.base.clone(), place, missing: Datum::Null });
         let default = one.default.as_ref();
         columns.push(Column {
@@ -125,6 +126,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         columns: layout,
         key: columns_key(create, &key),
         family_count: families.len(),
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,
@@ -153,6 +155,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         primary_key_name: primary_key_name.clone(),
     };
     Table {
+        column_cells: false,
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,

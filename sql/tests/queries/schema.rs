@@ -60,8 +60,8 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         let sql_type = &one.type_name.sql_type;
         let in_key = key.iter().position(|key| key.column == index);
         slots.resize(families.len().max(slots.len()), 0);
-        let place =
-            in_key.map_or(ColumnPlace::Packed { family, slot: slots[family] }, ColumnPlace::Key);
+        let place = in_key
+            .map_or(ColumnPlace::Packed { cell: family, slot: slots[family] }, ColumnPlace::Key);
         slots[family] += usize::from(in_key.is_none());
         let data_type = sql_type.base.clone();
         layout_columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
@@ -86,6 +86,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let constraints = constraints(&name, &columns, &layout);
     let primary_key_name = constraints.primary_key_name.clone();
     Table {
+        column_cells: false,
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
@@ -158,6 +159,7 @@ fn layout(
         columns,
         key,
         family_count,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets,
@@ -202,7 +204,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         if position < key.len() {
             ColumnPlace::Key(position)
         } else {
-            ColumnPlace::Packed { family: 0, slot: position - key.len() }
+            ColumnPlace::Packed { cell: 0, slot: position - key.len() }
         }
     };
     let layout_column = |(position, data_type): (usize, &DataType)| LayoutColumn {

@@ -4,7 +4,7 @@
 //! [`PackedSections`] describes the sections of a packed row, independently of the store;
 //! [`ColumnReader`] decodes many values of one slot into a vector.
 
-use super::packed::{self, FamilyPlan, Slot};
+use super::packed::{self, CellPlan, Slot};
 use super::{ColumnPlace, RowLayout, corrupt, value};
 use crate::datatype::DataType;
 use crate::error::Result;
@@ -42,7 +42,7 @@ impl RowLayout {
     ///
     /// `XX001` if a slot of the family belongs to no column.
     pub fn packed_sections(&self, family: usize) -> Result<PackedSections> {
-        let plan = FamilyPlan::new(self, family)?;
+        let plan = CellPlan::new(self, family)?;
         let headers = [(false, false), (true, false), (false, true), (true, true)];
         let header = |(has_nulls, is_wide)| {
             let mut bytes = Vec::new();
@@ -81,18 +81,18 @@ impl ColumnReader {
     ///
     /// `XX001` if a slot of a family belongs to no column.
     pub fn of_columns(layout: &RowLayout, columns: &[usize]) -> Result<Vec<Option<ColumnReader>>> {
-        let mut plans: Vec<(usize, FamilyPlan)> = Vec::new();
+        let mut plans: Vec<(usize, CellPlan)> = Vec::new();
         let mut readers = Vec::with_capacity(columns.len());
         for &column in columns {
-            let ColumnPlace::Packed { family, slot } = layout.columns[column].place else {
+            let ColumnPlace::Packed { cell, slot } = layout.columns[column].place else {
                 readers.push(None);
                 continue;
             };
-            let known = plans.iter().position(|(of, _)| *of == family);
+            let known = plans.iter().position(|(of, _)| *of == cell);
             let at = match known {
                 Some(at) => at,
                 None => {
-                    plans.push((family, FamilyPlan::new(layout, family)?));
+                    plans.push((cell, CellPlan::new(layout, cell)?));
                     plans.len() - 1
                 }
             };

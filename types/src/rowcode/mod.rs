@@ -4,10 +4,16 @@
 //! encoding depends on, without names and defaults. Coprocessors are built from it.
 //!
 //! Key columns are stored only in the row key, order-preserving ([`keycode`]), after the salt
-//! byte if the table is salted. All other columns of a family are stored in one cell, as a packed
-//! row: null bitmap, fixed-width section, offsets of variable values, schema version; so that
-//! reading column 17 of 40 touches neither the other 39 nor the heap. Byte by byte:
-//! `docs/formats/packed-row.md`.
+//! byte if the table is salted. All other columns are stored in cells, each of which holds a packed
+//! row of its columns: null bitmap, fixed-width section, offsets of variable values, schema
+//! version; so that reading column 17 of 40 touches neither the other 39 nor the heap. Byte by
+//! byte: `docs/formats/packed-row.md`.
+//!
+//! ```text
+//!   cells of a layout        ROW storage                    CELL storage
+//!   0 .. family_count        columns of the family          no columns: the row exists
+//!   family_count ..          (none)                         one column each
+//! ```
 //!
 //! Added columns are NULL (or their `missing` default) in rows packed before. Dropped columns
 //! keep their slot, and remain in [`RowLayout::columns`], because the position of a slot depends
@@ -15,7 +21,7 @@
 //!
 //! A key does not preserve the form of a value: `1.0` and `1.00` are one key. The lost
 //! information (the scale of a `numeric`, the parts of an `interval`, the sign of a float's zero,
-//! the trailing blanks of a `char`) is stored at the end of the packed row of family 0, as
+//! the trailing blanks of a `char`) is stored at the end of the packed row of cell 0, as
 //! residues, and restored when the row is decoded.
 //!
 //! A [`RowDecoder`] is built once for many rows; the unpacking methods of [`RowLayout`] build one
@@ -27,6 +33,7 @@ mod residue;
 pub(crate) mod value;
 mod columns;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -35,7 +42,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub use self::columns::{
     ColumnReader, PackedHeader, PackedSections, SLOTS_A_NULL_BYTE, slot_count,
 };
-use self::packed::FamilyPlan;
+use self::packed::CellPlan;
 use self::packed::PackedRow;
 use self::residue::Residues;
 use crate::datatype::DataType;
@@ -63,13 +70,31 @@ pub struct LayoutColumn {
 pub enum ColumnPlace {
     /// In the row key, by position among the key columns.
     Key(usize),
-    /// In the packed row of a family.
+    /// In the packed row of a cell.
     Packed {
-        /// Index of the family, below [`RowLayout::family_count`].
-        family: usize,
-        /// Slot in the packed row of that family; slots are never reused.
+        /// Number of the cell, below [`RowLayout::cell_count`].
+        cell: usize,
+        /// Slot in the packed row of that cell; slots are never reused.
         slot: usize,
     },
+}
+
+/// A cell with a single column, of CELL storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnCell {
+    /// Index into [`RowLayout::columns`].
+    pub column: usize,
+    /// Index of its family.
+    pub family: usize,
+    /// Its qualifier.
+    pub qualifier: Vec<u8>,
+}
+
+/// Returns the qualifier of the cell of a declared column, by its position in the table. No name
+/// of a column begins with its first byte, so that it is never the qualifier of a dynamic column.
+pub fn column_qualifier(column: u16) -> [u8; 3] {
+    let [high, low] = column.to_be_bytes();
+    [0, high, low]
 }
 
 /// One column of the row key.
@@ -90,9 +115,13 @@ pub struct RowLayout {
     pub columns: Vec<LayoutColumn>,
     /// The key columns, in key order. Never empty.
     pub key: Vec<KeyColumn>,
-    /// The number of families. Unless family 0 expires before the row, it has a cell in every
-    /// row, even if all its columns are NULL, so that the row exists.
+    /// The number of families. Each has a cell with an empty qualifier, of the same number. Unless
+    /// family 0 expires before the row, every row has that cell of it, even if all its columns are
+    /// NULL, so that the row exists.
     pub family_count: usize,
+    /// The cells of single columns, numbered from [`RowLayout::family_count`] on; empty for ROW
+    /// storage.
+    pub column_cells: Vec<ColumnCell>,
     /// Families whose cells may expire before the row, ascending: their columns then become NULL.
     /// A row exists as long as any family has a cell.
     pub expiring: Vec<usize>,
@@ -110,9 +139,77 @@ pub type KeyPrefix = [Datum];
 impl RowLayout {
     /// Returns whether a column may become NULL because its family expires before the row.
     pub fn may_expire_before_row(&self, column: usize) -> bool {
+        self.family_of(column).is_some_and(|family| self.expiring.contains(&family))
+    }
+
+    /// Returns whether each column has a cell of its own.
+    pub fn has_column_cells(&self) -> bool {
+        !self.column_cells.is_empty()
+    }
+
+    /// Returns the number of cells of a row that has all.
+    pub fn cell_count(&self) -> usize {
+        self.family_count + self.column_cells.len()
+    }
+
+    /// Returns the cells one of which every row has: that of family 0, or if this may expire before
+    /// the row, those of all families.
+    pub fn row_cells(&self) -> Range<usize> {
+        0..if self.is_first_family_permanent() { 1 } else { self.family_count }
+    }
+
+    /// Returns whether rows may have a cell: its family was not dropped.
+    pub fn is_stored(&self, cell: usize) -> bool {
+        !self.dropped.contains(&self.family_of_cell(cell))
+    }
+
+    /// Returns the family of a cell.
+    pub fn family_of_cell(&self, cell: usize) -> usize {
+        self.column_cell(cell).map_or(cell, |of_column| of_column.family)
+    }
+
+    /// Returns the qualifier of a cell.
+    pub fn qualifier_of_cell(&self, cell: usize) -> &[u8] {
+        self.column_cell(cell).map_or(&[], |of_column| of_column.qualifier.as_slice())
+    }
+
+    /// Returns the only column of a cell; `None` for the cell of a family.
+    pub fn column_of_cell(&self, cell: usize) -> Option<usize> {
+        self.column_cell(cell).map(|of_column| of_column.column)
+    }
+
+    /// Returns a cell with a single column; `None` for that of a family.
+    fn column_cell(&self, cell: usize) -> Option<&ColumnCell> {
+        self.column_cells.get(cell.checked_sub(self.family_count)?)
+    }
+
+    /// Returns the number of the cell with this name, if the layout has it.
+    #[inline]
+    pub fn cell_named(&self, family: usize, qualifier: &[u8]) -> Option<usize> {
+        match qualifier.is_empty() {
+            true => (family < self.family_count).then_some(family),
+            false => self.column_cell_named(family, qualifier),
+        }
+    }
+
+    fn column_cell_named(&self, family: usize, qualifier: &[u8]) -> Option<usize> {
+        let is_it = |cell: &ColumnCell| cell.family == family && cell.qualifier == qualifier;
+        if let [0, high, low] = *qualifier {
+            let column = usize::from(u16::from_be_bytes([high, low]));
+            let ColumnPlace::Packed { cell, .. } = self.columns.get(column)?.place else {
+                return None;
+            };
+            return self.column_cell(cell).is_some_and(is_it).then_some(cell);
+        }
+        let of_column = self.column_cells.iter().rposition(is_it);
+        of_column.map(|position| self.family_count + position)
+    }
+
+    /// Returns the family of a column; `None` for a key column.
+    pub fn family_of(&self, column: usize) -> Option<usize> {
         match self.columns[column].place {
-            ColumnPlace::Key(_) => false,
-            ColumnPlace::Packed { family, .. } => self.expiring.contains(&family),
+            ColumnPlace::Key(_) => None,
+            ColumnPlace::Packed { cell, .. } => Some(self.family_of_cell(cell)),
         }
     }
 
@@ -226,25 +323,25 @@ impl RowLayout {
         Ok(values)
     }
 
-    /// Returns the packed row of one family for a full row (`values` in table order).
+    /// Returns the packed row of one cell for a full row (`values` in table order).
     ///
     /// # Errors
     ///
     /// `42804` if a value is not of its column's type.
-    pub fn pack(&self, family: usize, values: &[Datum]) -> Result<Vec<u8>> {
-        let plan = FamilyPlan::new(self, family)?;
+    pub fn pack(&self, cell: usize, values: &[Datum]) -> Result<Vec<u8>> {
+        let plan = CellPlan::new(self, cell)?;
         let mut out = Vec::with_capacity(64);
         packed::write(
             self,
             &plan,
-            family,
+            cell,
             values,
             (&mut out, &mut InterruptPacer::without_interrupt()),
         )?;
         Ok(out)
     }
 
-    /// Returns the full row, in table order. `packed[family]` is `None` where the family has no
+    /// Returns the full row, in table order. `packed[cell]` is `None` where the row has no such
     /// cell.
     pub fn unpack(&self, row_key: &[u8], packed: &[Option<&[u8]>]) -> Result<Vec<Datum>> {
         let columns: SmallVec<[usize; 32]> = (0..self.columns.len()).collect();
@@ -304,11 +401,13 @@ pub struct RowDecoder<'l> {
     /// Key positions with their output positions, in key order.
     key: SmallVec<[(usize, usize); 4]>,
     families: SmallVec<[FamilyTargets; 2]>,
+    /// The decoded columns that have cells of their own, with the cells.
+    column_cells: Vec<(usize, DecodeTarget)>,
     /// One of the decoded key columns has a type with residues.
     may_have_residues: bool,
 }
 
-/// The decoded columns of one family.
+/// The decoded columns in the cell of one family.
 struct FamilyTargets {
     family: usize,
     targets: SmallVec<[DecodeTarget; 16]>,
@@ -325,12 +424,13 @@ impl<'l> RowDecoder<'l> {
     ///
     /// # Errors
     ///
-    /// `XX001` if a slot of a family belongs to no column.
+    /// `XX001` if a slot of a cell belongs to no column.
     pub fn new(layout: &'l RowLayout, columns: &[usize]) -> Result<RowDecoder<'l>> {
         let mut decoder = RowDecoder {
             layout,
             key: SmallVec::new(),
             families: SmallVec::new(),
+            column_cells: Vec::new(),
             may_have_residues: false,
         };
         for (output, &column) in columns.iter().enumerate() {
@@ -340,9 +440,13 @@ impl<'l> RowDecoder<'l> {
                         residue::possible(&layout.columns[column].data_type);
                     decoder.key.push((position, output));
                 }
-                ColumnPlace::Packed { family, .. } => {
-                    if !decoder.families.iter().any(|targets| targets.family == family) {
-                        decoder.add_family(family, columns)?;
+                ColumnPlace::Packed { cell, slot } if cell >= layout.family_count => {
+                    let slot = CellPlan::new(layout, cell)?.slot(slot)?;
+                    decoder.column_cells.push((cell, DecodeTarget { slot, output }));
+                }
+                ColumnPlace::Packed { cell, .. } => {
+                    if !decoder.families.iter().any(|targets| targets.family == cell) {
+                        decoder.add_family(cell, columns)?;
                     }
                 }
             }
@@ -352,10 +456,10 @@ impl<'l> RowDecoder<'l> {
     }
 
     fn add_family(&mut self, family: usize, columns: &[usize]) -> Result<()> {
-        let plan = FamilyPlan::new(self.layout, family)?;
+        let plan = CellPlan::new(self.layout, family)?;
         let targets = columns.iter().enumerate().filter_map(|(output, &column)| {
             match self.layout.columns[column].place {
-                ColumnPlace::Packed { family: of, slot } if of == family => {
+                ColumnPlace::Packed { cell, slot } if cell == family => {
                     Some(DecodeTarget { slot: plan.slots[slot].clone(), output })
                 }
                 _ => None,
@@ -396,6 +500,17 @@ impl<'l> RowDecoder<'l> {
                 } else {
                     self.put_missing(target, sinks);
                 }
+            }
+        }
+        for (cell, target) in &self.column_cells {
+            match packed.get(*cell).copied().flatten() {
+                Some(bytes) => {
+                    PackedRow::parse(bytes)?.read(&target.slot, &mut sinks[target.output])?
+                }
+                None if self.layout.expiring.contains(&self.layout.family_of_cell(*cell)) => {
+                    sinks[target.output].put_datum(&Datum::Null);
+                }
+                None => self.put_missing(target, sinks),
             }
         }
         Ok(())
@@ -446,22 +561,22 @@ impl<'l> RowDecoder<'l> {
     }
 }
 
-/// Encoder of the packed rows of one family, with the layout computed once.
+/// Encoder of the packed rows of one cell, with the layout computed once.
 pub struct RowPacker {
     layout: Arc<RowLayout>,
-    plan: FamilyPlan,
-    family: usize,
+    plan: CellPlan,
+    cell: usize,
 }
 
 impl RowPacker {
-    /// Creates the packer of a family.
+    /// Creates the packer of a cell.
     ///
     /// # Errors
     ///
-    /// `XX001` if a slot of the family belongs to no column.
-    pub fn new(layout: &Arc<RowLayout>, family: usize) -> Result<RowPacker> {
-        let plan = FamilyPlan::new(layout, family)?;
-        Ok(RowPacker { layout: Arc::clone(layout), plan, family })
+    /// `XX001` if a slot of the cell belongs to no column.
+    pub fn new(layout: &Arc<RowLayout>, cell: usize) -> Result<RowPacker> {
+        let plan = CellPlan::new(layout, cell)?;
+        Ok(RowPacker { layout: Arc::clone(layout), plan, cell })
     }
 
     /// Returns the packed row of a full row (`values` in table order), whose values may be long.
@@ -486,7 +601,7 @@ impl RowPacker {
         pace: &mut InterruptPacer<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        packed::write(&self.layout, &self.plan, self.family, values, (out, pace))
+        packed::write(&self.layout, &self.plan, self.cell, values, (out, pace))
     }
 }
 

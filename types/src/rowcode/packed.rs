@@ -1,4 +1,4 @@
-//! Packed row of one family, byte by byte; see `docs/formats/packed-row.md`.
+//! Packed row of one cell, byte by byte; see `docs/formats/packed-row.md`.
 //!
 //! ```text
 //! [flags][schema version][slots][fixed bytes][variable values]   the last four as varints
@@ -48,21 +48,24 @@ pub(super) struct Slot {
     position: usize,
 }
 
-/// The slots of a family, in order.
+/// The slots of a cell, in order.
 #[derive(Debug, Clone)]
-pub(super) struct FamilyPlan {
+pub(super) struct CellPlan {
     pub(super) slots: SmallVec<[Slot; 24]>,
     fixed_bytes: usize,
     variable_count: usize,
 }
 
-impl FamilyPlan {
-    pub(super) fn new(layout: &RowLayout, family: usize) -> Result<FamilyPlan> {
+impl CellPlan {
+    pub(super) fn new(layout: &RowLayout, cell: usize) -> Result<CellPlan> {
+        if let Some(of_column) = layout.column_cell(cell) {
+            return Ok(Self::of_columns(layout, &[of_column.column]));
+        }
         const NONE: usize = usize::MAX;
         let mut columns: SmallVec<[usize; 32]> = SmallVec::new();
         for (column, entry) in layout.columns.iter().enumerate() {
-            if let ColumnPlace::Packed { family: of, slot } = entry.place
-                && of == family
+            if let ColumnPlace::Packed { cell: of, slot } = entry.place
+                && of == cell
             {
                 if slot >= columns.len() {
                     columns.resize(slot + 1, NONE);
@@ -71,11 +74,16 @@ impl FamilyPlan {
                 columns[slot] = column;
             }
         }
-        let mut plan = FamilyPlan { slots: SmallVec::new(), fixed_bytes: 0, variable_count: 0 };
+        if let Some(slot) = columns.iter().position(|&column| column == NONE) {
+            return Err(corrupt(&format!("slot {slot} of cell {cell} has no column")));
+        }
+        Ok(Self::of_columns(layout, &columns))
+    }
+
+    /// Returns the plan of a cell whose slots have these columns.
+    fn of_columns(layout: &RowLayout, columns: &[usize]) -> CellPlan {
+        let mut plan = CellPlan { slots: SmallVec::new(), fixed_bytes: 0, variable_count: 0 };
         for (number, &column) in columns.iter().enumerate() {
-            if column == NONE {
-                return Err(corrupt(&format!("slot {number} of family {family} has no column")));
-            }
             let data_type = &layout.columns[column].data_type;
             let width = value::width(data_type);
             let position = match width {
@@ -90,7 +98,13 @@ impl FamilyPlan {
             };
             plan.slots.push(Slot { number, column, data_type: data_type.clone(), width, position });
         }
-        Ok(plan)
+        plan
+    }
+
+    /// Returns a slot.
+    pub(super) fn slot(&self, number: usize) -> Result<Slot> {
+        let slot = self.slots.get(number).cloned();
+        slot.ok_or_else(|| corrupt("a slot is missing"))
     }
 }
 
@@ -107,8 +121,8 @@ fn too_large(what: &str) -> Error {
 /// Appends the packed row of `values`, which are in table order.
 pub(super) fn write(
     layout: &RowLayout,
-    plan: &FamilyPlan,
-    family: usize,
+    plan: &CellPlan,
+    cell: usize,
     values: &[Datum],
     (out, pace): (&mut Vec<u8>, &mut InterruptPacer<'_>),
 ) -> Result<()> {
@@ -140,9 +154,9 @@ pub(super) fn write(
         written = write_values(plan, values, (has_nulls, true), out, pace)?;
     }
     if u32::try_from(written).is_err() {
-        return Err(too_large("more than 4 GiB in one column family"));
+        return Err(too_large("more than 4 GiB in one cell"));
     }
-    if family == 0 {
+    if cell == 0 {
         write_residues(layout, values, out)?;
     }
     debug_assert!(
@@ -154,7 +168,7 @@ pub(super) fn write(
 
 /// Appends the packed row without residues; returns the bytes of the variable values.
 fn write_values(
-    plan: &FamilyPlan,
+    plan: &CellPlan,
     values: &[Datum],
     (has_nulls, wide): (bool, bool),
     out: &mut Vec<u8>,
@@ -183,7 +197,7 @@ fn write_values(
 /// Appends the header of a packed row.
 pub(super) fn write_header(
     layout: &RowLayout,
-    plan: &FamilyPlan,
+    plan: &CellPlan,
     has_nulls: bool,
     wide: bool,
     out: &mut Vec<u8>,
@@ -198,7 +212,7 @@ pub(super) fn write_header(
 
 /// Appends the ends and bytes of the variable values; returns the number of bytes.
 fn write_variable(
-    plan: &FamilyPlan,
+    plan: &CellPlan,
     values: &[Datum],
     wide: bool,
     out: &mut Vec<u8>,

@@ -49,7 +49,7 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
         }
         let family = i % 2;
         slots[family] += 1;
-        column(kind, ColumnPlace::Packed { family, slot: slots[family] - 1 })
+        column(kind, ColumnPlace::Packed { cell: family, slot: slots[family] - 1 })
     });
     RowLayout {
         columns: columns.collect(),
@@ -57,11 +57,27 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
             .map(|i| KeyColumn { column: i, descending: i % 2 == 1, nulls_first: i % 3 == 1 })
             .collect(),
         family_count: 2,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: (kinds.len() % 3) as u16 * 4,
         schema_version: 300,
     }
+}
+
+/// Returns the same layout with a cell for each column.
+fn with_column_cells(layout: RowLayout) -> RowLayout {
+    let mut layout = layout;
+    for column in 0..layout.columns.len() {
+        let ColumnPlace::Packed { cell: family, .. } = layout.columns[column].place else {
+            continue;
+        };
+        let cell = layout.cell_count();
+        layout.columns[column].place = ColumnPlace::Packed { cell, slot: 0 };
+        let qualifier = column_qualifier(column as u16).to_vec();
+        layout.column_cells.push(ColumnCell { column, family, qualifier });
+    }
+    layout
 }
 
 /// Returns the texts of values, which show differences between equal values.
@@ -106,6 +122,31 @@ proptest! {
     }
 
     #[test]
+    fn column_cells_round_trip_and_are_read_alone((kinds, row) in any_row()) {
+        let layout = with_column_cells(layout(&kinds, 2));
+        let key = layout.encode_key(&row).unwrap();
+        let cells: Vec<Option<Vec<u8>>> = (0..layout.cell_count())
+            .map(|cell| {
+                let named = layout.cell_named(layout.family_of_cell(cell), layout.qualifier_of_cell(cell));
+                assert_eq!(named, Some(cell));
+                let is_null = layout.column_of_cell(cell).is_some_and(|column| row[column].is_null());
+                (!is_null).then(|| layout.pack(cell, &row).unwrap())
+            })
+            .collect();
+        let packed: Vec<Option<&[u8]>> = cells.iter().map(Option::as_deref).collect();
+        prop_assert_eq!(shown(&layout.unpack(&key, &packed).unwrap()), shown(&row));
+        for column in 0..kinds.len() {
+            let mut own = vec![None; packed.len()];
+            own[0] = packed[0];
+            if let ColumnPlace::Packed { cell, .. } = layout.columns[column].place {
+                own[cell] = packed[cell];
+            }
+            let one = layout.unpack_column(column, &key, &own).unwrap();
+            prop_assert_eq!(shown(&[one]), shown(&row[column..=column]));
+        }
+    }
+
+    #[test]
     fn row_decoder_does_not_panic_on_changed_bytes((kinds, row) in any_row(), noise: Vec<(u16, u8)>, cut: u16) {
         let layout = layout(&kinds, 2);
         let mut parts = [layout.encode_key(&row).unwrap(), layout.pack(0, &row).unwrap()];
@@ -140,7 +181,7 @@ fn added_columns_have_their_default() {
     let packed = [Some(&packed[0][..]), Some(&packed[1][..])];
     layout.columns.push(LayoutColumn {
         data_type: DataType::Int8,
-        place: ColumnPlace::Packed { family: 0, slot: 1 },
+        place: ColumnPlace::Packed { cell: 0, slot: 1 },
         missing: Datum::Int8(42),
     });
     layout.schema_version += 1;
@@ -176,11 +217,12 @@ fn wide_rows_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
             column(&DataType::Int4, ColumnPlace::Key(0)),
-            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
-            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 0 }),
+            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 0 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,
@@ -197,14 +239,12 @@ fn wide_nested_values_use_four_byte_offsets() {
     let layout = RowLayout {
         columns: vec![
             column(&DataType::Int4, ColumnPlace::Key(0)),
-            column(
-                &DataType::array_of(&DataType::Text),
-                ColumnPlace::Packed { family: 0, slot: 0 },
-            ),
-            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
+            column(&DataType::array_of(&DataType::Text), ColumnPlace::Packed { cell: 0, slot: 0 }),
+            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,
@@ -225,12 +265,13 @@ fn documented_row_example_matches_encoder() {
     let layout = RowLayout {
         columns: vec![
             column(&DataType::Numeric, ColumnPlace::Key(0)),
-            column(&DataType::Int4, ColumnPlace::Packed { family: 0, slot: 0 }),
-            column(&DataType::Text, ColumnPlace::Packed { family: 0, slot: 1 }),
-            column(&DataType::Bool, ColumnPlace::Packed { family: 0, slot: 2 }),
+            column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
+            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+            column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,
@@ -253,6 +294,7 @@ fn intervals_preserve_months_days_and_micros() {
         columns: vec![column(&DataType::Interval, ColumnPlace::Key(0))],
         key: vec![key_column(0)],
         family_count: 1,
+        column_cells: Vec::new(),
         expiring: Vec::new(),
         dropped: Vec::new(),
         salt_buckets: 0,
@@ -270,6 +312,54 @@ fn intervals_preserve_months_days_and_micros() {
 #[test]
 fn slot_without_column_is_error() {
     let mut layout = layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1);
-    layout.columns[2].place = ColumnPlace::Packed { family: 0, slot: 5 };
+    layout.columns[2].place = ColumnPlace::Packed { cell: 0, slot: 5 };
     assert_eq!(layout.pack(0, &vec![Datum::Null; 3]).unwrap_err().sqlstate, "XX001");
+}
+
+#[test]
+fn missing_column_cell_has_default_unless_its_family_expires() {
+    let mut layout =
+        with_column_cells(layout(&[DataType::Int4, DataType::Int4, DataType::Int4], 1));
+    layout.columns[2].missing = Datum::Int4(42);
+    let row = [Datum::Int4(1), Datum::Int4(2), Datum::Null];
+    let key = layout.encode_key(&row).unwrap();
+    let none = vec![None; layout.cell_count()];
+    assert_eq!(layout.unpack_column(2, &key, &none).unwrap(), Datum::Int4(42));
+    layout.expiring = vec![0];
+    assert_eq!(layout.unpack_column(2, &key, &none).unwrap(), Datum::Null);
+    assert_eq!(layout.row_cells(), 0..2);
+    assert_eq!(layout.cell_named(0, b"name"), None);
+    assert_eq!(layout.cell_named(1, &column_qualifier(2)), None, "of another family");
+}
+
+#[test]
+fn documented_column_cells_match_encoder() {
+    let layout = with_column_cells(RowLayout {
+        columns: vec![
+            column(&DataType::Numeric, ColumnPlace::Key(0)),
+            column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
+            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+            column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
+        ],
+        key: vec![key_column(0)],
+        family_count: 1,
+        column_cells: Vec::new(),
+        expiring: Vec::new(),
+        dropped: Vec::new(),
+        salt_buckets: 0,
+        schema_version: 1,
+    });
+    let row = [
+        Datum::Numeric(Numeric::parse("1.10").unwrap()),
+        Datum::Int4(258),
+        Datum::text("nile"),
+        Datum::Null,
+    ];
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let cell =
+        |cell: usize| (hex(layout.qualifier_of_cell(cell)), hex(&layout.pack(cell, &row).unwrap()));
+    let cell_of = |qualifier: &str, value: &str| (qualifier.to_owned(), value.to_owned());
+    assert_eq!(cell(0), cell_of("", "010100000000020200"));
+    assert_eq!(cell(1), cell_of("000001", "010101040002010000"));
+    assert_eq!(cell(2), cell_of("000002", "010101000104006e696c65"));
 }

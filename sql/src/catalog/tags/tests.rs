@@ -178,6 +178,7 @@ fn table() -> TableRecord {
         },
         without_triggers: true,
         client_timestamps: true,
+        column_cells: true,
         unknown: unknown(),
     }
 }

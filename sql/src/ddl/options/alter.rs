@@ -24,7 +24,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
 use crate::storage_options::{
     OptionScope, OptionSpec, StorageSettings, TimestampSource, changeable, find, find_quota,
-    find_reset, is_of_toast, set_unlogged, timestamp_source,
+    find_reset, is_of_toast, set_unlogged, storage, timestamp_source,
 };
 
 /// Change of one option of a table.
@@ -127,7 +127,7 @@ impl Ddl<'_> {
             return Err(Error::not_supported(what, hint));
         }
         record.descriptor = settings.table.into();
-        change_families(&mut Arc::make_mut(&mut record.descriptor).families, &updates)?;
+        change_families(&mut record, &updates)?;
         if record.descriptor != before.descriptor {
             let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;
@@ -174,6 +174,7 @@ impl Ddl<'_> {
         if rules(before) == rules(record) {
             return Ok(());
         }
+        check_missing_values(record)?;
         let stored = self.engine.store().tables();
         let stored = stored.iter().find(|known| known.id == record.descriptor.id);
         let mut families = stored.iter().flat_map(|known| &known.families);
@@ -322,6 +323,22 @@ pub(super) fn check_row_family(
     Ok(())
 }
 
+/// Checks that columns of CELL storage that were added with a default to existing rows do not
+/// expire: a missing cell would have the default again.
+fn check_missing_values(record: &TableRecord) -> Result<()> {
+    let families = &record.descriptor.families;
+    let mut added = record.columns.iter().filter(|column| column.missing.is_some());
+    match added.find(|column| families[usize::from(column.family)].ttl.is_some()) {
+        Some(column) if record.column_cells => {
+            let what =
+                format!("a TTL of column \"{}\", which was added with a default", column.name);
+            let hint = "Create a table with the options and copy the rows.";
+            Err(Error::not_supported(what, hint))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Sets the families of the indexes of a table, whose entries expire with the rows and are
 /// retained for the same time. Returns the oids of the indexes to rebuild: their present entries
 /// would expire earlier than the rows, or are in other families.
@@ -347,7 +364,9 @@ pub(super) fn change_index_families(
 }
 
 /// Changes options of the families of a table.
-fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_>]) -> Result<()> {
+fn change_families(record: &mut TableRecord, updates: &[OptionUpdate<'_>]) -> Result<()> {
+    let storage = storage(record);
+    let families = &mut Arc::make_mut(&mut record.descriptor).families;
     let of_families = || updates.iter().filter(|update| update.is_of_families());
     for name in of_families().filter_map(|update| update.family) {
         if families.iter().all(|family| family.name != name.value) {
@@ -355,7 +374,8 @@ fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_
         }
     }
     for family in families.iter_mut().filter(|family| !family.is_dropped()) {
-        let mut settings = StorageSettings { family: family.clone(), ..StorageSettings::default() };
+        let mut settings =
+            StorageSettings { family: family.clone(), ..StorageSettings::of(storage) };
         let own = of_families()
             .filter(|update| update.family.is_none_or(|name| name.value == family.name));
         let mut has_block_size = false;
@@ -368,7 +388,7 @@ fn change_families(families: &mut [FamilyDescriptor], updates: &[OptionUpdate<'_
         if !has_block_size && family.block_bytes == default {
             changed.block_bytes = changed.data_block_encoding.default_block_bytes();
         }
-        check_family(&changed)?;
+        check_family(storage, &changed)?;
         *family = changed;
     }
     Ok(())

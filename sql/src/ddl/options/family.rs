@@ -19,7 +19,7 @@ use crate::ddl::options::alter::{change_index_families, check_row_family};
 use crate::ddl::options::{TableOptions, undefined_family};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
-use crate::storage_options::OptionScope;
+use crate::storage_options::{OptionScope, storage};
 
 /// Maximum number of families that a table can have in its life.
 const FAMILIES_MAX: usize = 255;
@@ -46,7 +46,8 @@ impl Ddl<'_> {
             bail!(PROGRAM_LIMIT_EXCEEDED: "tables can have at most {FAMILIES_MAX} column families";
                 detail "Dropped column families count.");
         }
-        let family = TableOptions::read(options, OptionScope::Family)?.family(&name.value)?;
+        let family = TableOptions::with_storage(storage(&record), options, OptionScope::Family)?
+            .family(&name.value)?;
         let mut families = families.clone();
         // The family of a transaction that was rolled back has used an index of the store.
         families.resize(stored.families.len(), FamilyDescriptor::dropped());

@@ -6,13 +6,17 @@ mod family;
 pub mod salting;
 
 use store::FamilyDescriptor;
+use store::descriptor::DataBlockEncoding;
 
 use crate::ast::{CreateTable, TableOption};
 use crate::catalog::ignored_attributes::{Parameter, set_parameter};
 use crate::error::{Error, Result};
 use crate::storage_options::{
-    OptionScope, StorageSettings, find, invalid, is_of_toast, unrecognized,
+    OptionScope, RowStorage, StorageSettings, find, invalid, is_of_toast, unrecognized,
 };
+
+/// The option whose default depends on STORAGE.
+const DATA_BLOCK_ENCODING: &str = "data_block_encoding";
 
 /// The parsed options of a table or an index.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +36,20 @@ impl TableOptions {
     ///
     /// 22023 for an unknown name or an invalid value, 0A000 for an option that is not implemented.
     pub fn read(options: &[TableOption], scope: OptionScope) -> Result<TableOptions> {
-        let mut settings = StorageSettings::default();
+        TableOptions::with_storage(RowStorage::Row, options, scope)
+    }
+
+    /// As [`TableOptions::read`], with another default of STORAGE.
+    ///
+    /// # Errors
+    ///
+    /// See [`TableOptions::read`].
+    pub fn with_storage(
+        storage: RowStorage,
+        options: &[TableOption],
+        scope: OptionScope,
+    ) -> Result<TableOptions> {
+        let mut settings = StorageSettings::of(storage);
         settings.family.block_bytes = 0;
         let mut read = TableOptions { settings, overrides: Vec::new(), parameters: Vec::new() };
         for (index, option) in options.iter().enumerate() {
@@ -56,6 +73,12 @@ impl TableOptions {
                 Some(field) => (field.set)(&mut read.settings, datum),
                 None => {}
             }
+        }
+        let has_encoding = options
+            .iter()
+            .any(|option| option.family.is_none() && option.name.value == DATA_BLOCK_ENCODING);
+        if !has_encoding {
+            read.settings.family.data_block_encoding = read.settings.storage.default_encoding();
         }
         Ok(read)
     }
@@ -111,7 +134,7 @@ impl TableOptions {
             family.block_bytes = family.data_block_encoding.default_block_bytes();
         }
         // Checked after all options are set: FIFO needs a TTL, which may follow it.
-        check_family(&family)?;
+        check_family(self.settings.storage, &family)?;
         Ok(family)
     }
 }
@@ -121,11 +144,14 @@ impl TableOptions {
 /// # Errors
 ///
 /// 22023 for conflicting options.
-pub fn check_family(family: &FamilyDescriptor) -> Result<()> {
+pub fn check_family(storage: RowStorage, family: &FamilyDescriptor) -> Result<()> {
+    let of_encoding = (storage == RowStorage::Cell
+        && family.data_block_encoding == DataBlockEncoding::Columnar)
+        .then(|| "STORAGE = CELL requires DATA_BLOCK_ENCODING = ROW".to_owned());
     let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
     let of_versions = (family.min_versions > family.versions)
         .then(|| "MIN_VERSIONS must not exceed VERSIONS".to_owned());
-    match of_versions.or(of_compaction.map(Into::into)) {
+    match of_encoding.or(of_versions).or(of_compaction.map(Into::into)) {
         Some(why) => {
             bail!(INVALID_PARAMETER_VALUE: "invalid options of column family \"{}\": {why}", family.name)
         }

@@ -42,7 +42,7 @@ pub(super) struct CellRows {
     rows: std::vec::IntoIter<Vec<Datum>>,
 }
 
-/// A family: its name, and the columns of its packed rows.
+/// A family: its name, and the columns of its packed rows without a qualifier.
 struct FamilyCells {
     name: String,
     columns: Vec<usize>,
@@ -114,7 +114,7 @@ impl CellRows {
         Ok(vec![
             Datum::bytea(cell.row),
             Datum::text(family.name.clone()),
-            Datum::text(String::from_utf8_lossy(cell.qualifier).into_owned()),
+            Datum::text(self.qualifier(cell)),
             Datum::Timestamptz(timestamp),
             Datum::text(cell.cell_type.name()),
             Datum::bytea(cell.value),
@@ -133,16 +133,27 @@ impl CellRows {
     /// Returns the values of a put's columns, as a JSON object; NULL for a marker.
     fn columns(&self, cell: &CellRef<'_>, family: &FamilyCells) -> Result<Datum> {
         let is_put = matches!(cell.cell_type, CellType::Put | CellType::ExpiringPut);
-        if !is_put || !cell.qualifier.is_empty() {
-            return Ok(Datum::Null);
-        }
         let layout = self.target.layout();
-        let mut packed = vec![None; layout.family_count];
-        packed[usize::from(cell.family)] = Some(cell.value);
-        let mut values = vec![Datum::Null; family.columns.len()];
-        let decoder = types::rowcode::RowDecoder::new(layout, &family.columns)?;
+        let number = layout.cell_named(usize::from(cell.family), cell.qualifier);
+        let Some(number) = number.filter(|_| is_put) else { return Ok(Datum::Null) };
+        let only = layout.column_of_cell(number);
+        let columns = only.as_ref().map_or(family.columns.as_slice(), std::slice::from_ref);
+        let mut packed = vec![None; layout.cell_count()];
+        packed[number] = Some(cell.value);
+        let mut values = vec![Datum::Null; columns.len()];
+        let decoder = types::rowcode::RowDecoder::new(layout, columns)?;
         decoder.decode(cell.row, &packed, &mut values)?;
-        Ok(self.object(family.columns.iter().copied(), &values))
+        Ok(self.object(columns.iter().copied(), &values))
+    }
+
+    /// Returns the name of the column for the cell of a declared column; otherwise the bytes.
+    fn qualifier(&self, cell: &CellRef<'_>) -> String {
+        let layout = self.target.layout();
+        let number = layout.cell_named(usize::from(cell.family), cell.qualifier);
+        match number.and_then(|number| layout.column_of_cell(number)) {
+            Some(column) => self.names[column].clone(),
+            None => String::from_utf8_lossy(cell.qualifier).into_owned(),
+        }
     }
 
     fn object<'v>(&self, columns: impl Iterator<Item = usize>, values: &'v [Datum]) -> Datum {
@@ -175,22 +186,27 @@ fn families(target: &RegionFunctionTarget) -> Vec<FamilyCells> {
     let base = &table.descriptor.families;
     let name = |family: usize| match &target.function {
         RegionFunction::Cells(Some(index)) => match index.spec.families.all()[family] {
-            EntryFamily::Of { family, .. } if table.layout.living_families() > 1 => {
-                base[family].name.as_str()
+            EntryFamily::Of { cell, .. } => {
+                let of = &base[table.layout.family_of_cell(cell)].name;
+                match table.layout.column_of_cell(cell) {
+                    Some(column) => format!("{of}.{}", table.columns[column].name),
+                    None if table.layout.living_families() > 1 => of.clone(),
+                    None => DEFAULT_FAMILY.to_owned(),
+                }
             }
-            EntryFamily::Of { .. } | EntryFamily::Row => DEFAULT_FAMILY,
+            EntryFamily::Row => DEFAULT_FAMILY.to_owned(),
         },
-        _ => base[family].name.as_str(),
+        _ => base[family].name.clone(),
     };
     let columns = |family: usize| {
         let is_inside = |column: &usize| {
-            matches!(layout.columns[*column].place, ColumnPlace::Packed { family: of, .. } if of == family)
+            matches!(layout.columns[*column].place, ColumnPlace::Packed { cell, .. } if cell == family)
                 && (matches!(target.function, RegionFunction::Cells(Some(_)))
                     || !table.columns[*column].is_hidden())
         };
         (0..layout.columns.len()).filter(is_inside).collect()
     };
-    let family = |family| FamilyCells { name: name(family).to_owned(), columns: columns(family) };
+    let family = |family| FamilyCells { name: name(family), columns: columns(family) };
     (0..layout.family_count).map(family).collect()
 }
 
@@ -225,7 +241,17 @@ fn scan(
                 scan = scan.family(family as u8);
             }
             "qualifier" => {
-                filters.push(Filter::Qualifier(Comparison::binary(CompareOp::Equal, bytes())));
+                let layout = target.layout();
+                let is_named = |cell: &usize| {
+                    let column = layout.column_of_cell(*cell);
+                    column.is_some_and(|column| {
+                        value.as_str() == Some(target.table.columns[column].shown_name())
+                    })
+                };
+                let declared = (0..layout.cell_count()).find(is_named);
+                let qualifier =
+                    declared.map_or_else(bytes, |cell| layout.qualifier_of_cell(cell).to_vec());
+                filters.push(Filter::Qualifier(Comparison::binary(CompareOp::Equal, qualifier)));
             }
             "qualifier_prefix" => filters.push(Filter::ColumnPrefix(vec![bytes()])),
             "qualifier_start" => first = Bound::Included(bytes()),

@@ -114,6 +114,7 @@ mod tests {
             columns: types.into_iter().enumerate().map(column).collect(),
             key: (0..2).map(key).collect(),
             family_count: 1,
+            column_cells: Vec::new(),
             expiring: Vec::new(),
             dropped: Vec::new(),
             salt_buckets,
