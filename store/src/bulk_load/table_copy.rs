@@ -13,7 +13,9 @@
 //! in both tables.
 //!
 //! The rows of a bucket ascend also without their salt byte. The buckets are merged by that order,
-//! so each new bucket receives its rows in ascending order, and nothing is sorted.
+//! so each new bucket receives its rows in ascending order, and nothing is sorted. If memory does
+//! not suffice for an open file in each bucket, groups of old buckets are merged, and the rows of
+//! groups of new buckets written, one pair of groups after the other.
 //!
 //! # Invariants
 //!
@@ -34,6 +36,7 @@
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +51,7 @@ use crate::env::check_space;
 use crate::error::{Error, Result};
 use crate::file::{Caching, FileWriter, PendingFile};
 use crate::manifest::{FamilyChange, ManifestEdit, NO_BEGIN};
+use crate::memory;
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::read_view::ReadView;
 use crate::region::{Region, RegionMap};
@@ -61,6 +65,10 @@ use crate::table::Table;
 const FILE_BYTES: u64 = 256 << 20;
 /// Number of rows between two checks for cancellation and free disk space.
 const CHECK_ROWS: u64 = 1 << 12;
+/// Bytes of memory of an open file, in blocks.
+const FILE_BLOCKS: usize = 4;
+/// Number of files that are read and written at a time even if memory is short.
+const FILES_MIN: usize = 8;
 /// Number of files that are synced concurrently.
 const SYNCS_MAX: usize = 16;
 
@@ -157,16 +165,27 @@ impl TableCopy {
             above: self.last.as_ref().map_or(Sequence(0), Snapshot::sequence),
             through: snapshot.sequence(),
         };
-        let mut written = BTreeMap::new();
+        let mut written = WrittenRuns::new();
         for (family, views) in views.iter().enumerate() {
-            if self.to.descriptor().families[family].is_dropped() {
+            let descriptor = self.to.descriptor();
+            if descriptor.families[family].is_dropped() {
                 continue;
             }
-            let mut target = FamilyTarget::new(self, family as u8, cancelled);
-            self.copy_family(map.all(), views, range, &mut target)?;
-            for (region, files) in target.finish()?.into_iter().enumerate() {
-                if !files.is_empty() {
-                    written.insert((region, family as u8), files);
+            let block_bytes = descriptor.families[family].block_bytes;
+            let sources = groups(usize::from(self.salt.from.max(1)), block_bytes);
+            for source in sources {
+                for group in groups(self.regions.all().len(), block_bytes) {
+                    let mut target = FamilyTarget::new(self, (family as u8, group), cancelled);
+                    let streams = source.clone().map(|bucket| {
+                        let bucket = (self.salt.from > 0).then_some(bucket as u16);
+                        BucketStream::new(bucket, map.all(), views, range)
+                    });
+                    copy_streams(streams.collect(), &mut target)?;
+                    for (region, files) in target.finish()?.into_iter().enumerate() {
+                        if !files.is_empty() {
+                            written.entry((region, family as u8)).or_default().push(files);
+                        }
+                    }
                 }
             }
         }
@@ -215,94 +234,93 @@ impl TableCopy {
         }
     }
 
-    fn copy_family(
-        &self,
-        regions: &[Arc<Region>],
-        views: &[Arc<ReadView>],
-        range: CopiedSequences,
-        target: &mut FamilyTarget<'_>,
-    ) -> Result<()> {
-        let mut streams: Vec<BucketStream> = (0..self.salt.from.max(1))
-            .map(|bucket| {
-                let bucket = (self.salt.from > 0).then_some(bucket);
-                BucketStream::new(bucket, regions, views, range)
-            })
-            .collect();
-        let mut heap = BinaryHeap::with_capacity(streams.len());
-        for (index, stream) in streams.iter_mut().enumerate() {
-            if let Some(row) = stream.row()? {
-                heap.push(Reverse((row.to_vec(), index)));
-            }
-        }
-        while let Some(Reverse((mut row, index))) = heap.pop() {
-            let rival = heap.peek().map(|Reverse((row, _))| row.as_slice());
-            if rival == Some(&row) {
-                return Err(Error::InvalidRequest("a row is in two salt buckets".to_owned()));
-            }
-            streams[index].pass_rows(rival, target)?;
-            if let Some(next) = streams[index].row()? {
-                row.clear();
-                row.extend_from_slice(next);
-                heap.push(Reverse((row, index)));
-            }
-        }
-        Ok(())
-    }
-
     /// Adds the files of a pass to the new regions, and raises the begin of their history.
     fn adopt(
         &self,
-        mut written: BTreeMap<(usize, u8), Vec<(FileId, PathBuf)>>,
+        mut written: WrittenRuns,
         begins: &[Timestamp],
         through: Sequence,
     ) -> Result<()> {
         let mut edits = Vec::new();
-        let mut adopted: Vec<Vec<(u8, Option<Arc<Run>>)>> = Vec::new();
+        let mut adopted: Vec<Vec<(u8, Vec<Arc<Run>>)>> = Vec::new();
         for (index, region) in self.regions.all().iter().enumerate() {
-            let mut runs = Vec::new();
+            let mut families = Vec::new();
             for (begin, family) in begins.iter().zip(0u8..) {
-                let files = written.remove(&(index, family)).unwrap_or_default();
-                let run = match files.first() {
-                    Some((first, _)) => {
-                        let live = region.open_written(family, &files)?;
-                        Some(Arc::new(Run::new(0, first.0, live)))
-                    }
-                    None => None,
+                let runs = written.remove(&(index, family)).unwrap_or_default();
+                let open = |files: Vec<(FileId, PathBuf)>| {
+                    let number = files.first().map_or(0, |(id, _)| id.0);
+                    Ok(Arc::new(Run::new(0, number, region.open_written(family, &files)?)))
                 };
-                if run.is_some() || begin.0 != NO_BEGIN {
-                    runs.push((family, run));
+                let runs = runs.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+                if !runs.is_empty() || begin.0 != NO_BEGIN {
+                    families.push((family, runs));
                 }
             }
-            let change = |(family, run): &(u8, Option<Arc<Run>>)| FamilyChange {
+            let change = |(family, runs): &(u8, Vec<Arc<Run>>)| FamilyChange {
                 family: *family,
                 removed: Vec::new(),
-                added: run.iter().flat_map(|run| run.records()).collect(),
+                added: runs.iter().flat_map(|run| run.records()).collect(),
                 history: Some(begins[usize::from(*family)].0).filter(|begin| *begin != NO_BEGIN),
             };
-            if !runs.is_empty() {
+            if !families.is_empty() {
                 edits.push(ManifestEdit::Region {
                     table: self.to.id(),
                     region: region.id(),
-                    changes: runs.iter().map(change).collect(),
+                    changes: families.iter().map(change).collect(),
                     flushed: Some(through.0),
                 });
             }
-            adopted.push(runs);
+            adopted.push(families);
         }
         debug_assert!(written.is_empty(), "files of regions that do not exist");
         if edits.is_empty() {
             return Ok(());
         }
         self.engine.append_edits(&edits)?;
-        for (region, runs) in self.regions.all().iter().zip(adopted) {
-            if !runs.is_empty() {
-                let runs = runs.into_iter();
-                let runs = runs.map(|(family, run)| (family, run, begins[usize::from(family)]));
-                region.adopt_written(runs, through, &*self.engine);
+        for (region, families) in self.regions.all().iter().zip(adopted) {
+            if !families.is_empty() {
+                let families = families.into_iter();
+                let families =
+                    families.map(|(family, runs)| (family, runs, begins[usize::from(family)]));
+                region.adopt_written(families, through, &*self.engine);
             }
         }
         Ok(())
     }
+}
+
+/// The files of a pass by region and family: a run for each group of the old buckets, whose rows
+/// are disjoint.
+type WrittenRuns = BTreeMap<(usize, u8), Vec<Vec<(FileId, PathBuf)>>>;
+
+/// Divides buckets into groups, each so small that its open files fit the free memory.
+fn groups(count: usize, block_bytes: u32) -> Vec<Range<usize>> {
+    let file_bytes = (block_bytes as usize).saturating_mul(FILE_BLOCKS).max(1);
+    let size = (memory::free_bytes() / 4 / file_bytes).max(FILES_MIN);
+    (0..count).step_by(size).map(|first| first..count.min(first.saturating_add(size))).collect()
+}
+
+/// Copies streams, merged by row.
+fn copy_streams(mut streams: Vec<BucketStream>, target: &mut FamilyTarget<'_>) -> Result<()> {
+    let mut heap = BinaryHeap::with_capacity(streams.len());
+    for (index, stream) in streams.iter_mut().enumerate() {
+        if let Some(row) = stream.row()? {
+            heap.push(Reverse((row.to_vec(), index)));
+        }
+    }
+    while let Some(Reverse((mut row, index))) = heap.pop() {
+        let rival = heap.peek().map(|Reverse((row, _))| row.as_slice());
+        if rival == Some(&row) {
+            return Err(Error::InvalidRequest("a row is in two salt buckets".to_owned()));
+        }
+        streams[index].pass_rows(rival, target)?;
+        if let Some(next) = streams[index].row()? {
+            row.clear();
+            row.extend_from_slice(next);
+            heap.push(Reverse((row, index)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bytes of a region's files and memstores.
@@ -424,6 +442,8 @@ fn cells_of(
 struct FamilyTarget<'a> {
     copy: &'a TableCopy,
     family: u8,
+    /// The regions whose rows are written; others are skipped.
+    group: Range<usize>,
     cancelled: &'a AtomicBool,
     regions: Vec<RegionTarget>,
     /// The present row without salt, and in its new form.
@@ -432,7 +452,9 @@ struct FamilyTarget<'a> {
     /// Its region.
     region: usize,
     key: Vec<u8>,
+    /// Rows read, and those of the group among them.
     row_count: u64,
+    copied_count: u64,
 }
 
 /// The files of a region.
@@ -443,12 +465,17 @@ struct RegionTarget {
 }
 
 impl<'a> FamilyTarget<'a> {
-    fn new(copy: &'a TableCopy, family: u8, cancelled: &'a AtomicBool) -> FamilyTarget<'a> {
+    fn new(
+        copy: &'a TableCopy,
+        (family, group): (u8, Range<usize>),
+        cancelled: &'a AtomicBool,
+    ) -> FamilyTarget<'a> {
         let mut regions = Vec::new();
         regions.resize_with(copy.regions.all().len(), RegionTarget::default);
         FamilyTarget {
             copy,
             family,
+            group,
             cancelled,
             regions,
             row: Vec::new(),
@@ -456,6 +483,7 @@ impl<'a> FamilyTarget<'a> {
             region: 0,
             key: Vec::new(),
             row_count: 0,
+            copied_count: 0,
         }
     }
 
@@ -463,6 +491,9 @@ impl<'a> FamilyTarget<'a> {
     fn add(&mut self, parts: &KeyParts<'_>, value: &[u8]) -> Result<()> {
         if self.new_row.is_empty() || parts.row != self.row {
             self.begin_row(parts.row)?;
+        }
+        if !self.group.contains(&self.region) {
+            return Ok(());
         }
         self.key.clear();
         KeyParts { row: &self.new_row, ..*parts }.encode(&mut self.key);
@@ -485,9 +516,7 @@ impl<'a> FamilyTarget<'a> {
         let mut region = 0;
         self.row_count += 1;
         if self.row_count.is_multiple_of(CHECK_ROWS) {
-            if self.family == 0 {
-                self.copy.call.progress().add_rows(CHECK_ROWS);
-            }
+            self.report();
             if self.cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
@@ -508,6 +537,7 @@ impl<'a> FamilyTarget<'a> {
             )));
         }
         self.region = region;
+        self.copied_count += u64::from(self.group.contains(&region));
         let target = &mut self.regions[region];
         if let Some(full) = target.writer.take_if(|writer| writer.byte_count() >= FILE_BYTES) {
             full.finish()?;
@@ -515,11 +545,17 @@ impl<'a> FamilyTarget<'a> {
         Ok(())
     }
 
+    /// Adds the rows to the progress; those of the first family, which are all.
+    fn report(&mut self) {
+        let rows = std::mem::take(&mut self.copied_count);
+        if self.family == 0 {
+            self.copy.call.progress().add_rows(rows);
+        }
+    }
+
     /// Closes the files, and returns them by region.
     fn finish(mut self) -> Result<Vec<Vec<(FileId, PathBuf)>>> {
-        if self.family == 0 {
-            self.copy.call.progress().add_rows(self.row_count % CHECK_ROWS);
-        }
+        self.report();
         let writers: Vec<FileWriter> =
             self.regions.iter_mut().filter_map(|target| target.writer.take()).collect();
         let mut pending: VecDeque<PendingFile> = VecDeque::new();

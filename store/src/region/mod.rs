@@ -434,18 +434,16 @@ impl Region {
     /// its families' histories. All commits up to `through` are in files then.
     pub(crate) fn adopt_written(
         &self,
-        runs: impl Iterator<Item = (u8, Option<Arc<Run>>, Timestamp)>,
+        runs: impl Iterator<Item = (u8, Vec<Arc<Run>>, Timestamp)>,
         through: Sequence,
         surroundings: &dyn RegionServices,
     ) {
         assert!(self.unflushed().is_none(), "cells in memory would be older than a file");
         let families = self.families.load_full();
-        for (family, run, history_begin) in runs {
+        for (family, runs, history_begin) in runs {
             let family = &families[usize::from(family)];
             family.begin_history(history_begin);
-            if let Some(run) = run {
-                family.install_adopted(run);
-            }
+            runs.into_iter().for_each(|run| family.install_adopted(run));
         }
         self.flushed.fetch_max(through.0, Ordering::AcqRel);
         self.count_files();
