@@ -145,6 +145,7 @@ pub fn table_of(
         foreign_keys: record.foreign_keys.clone(),
         without_triggers: record.without_triggers,
         client_timestamps: record.client_timestamps,
+        cell_ttl: record.cell_ttl,
         coprocessors,
         descriptor: Arc::clone(&record.descriptor),
         row_type: DerivedCache::default(),

@@ -247,18 +247,22 @@ impl CoprocessorRegistry {
         Ok(())
     }
 
-    /// Returns the coprocessor of a table that expires rows, if there is one. `added`: a
-    /// coprocessor that is about to be attached.
-    pub(crate) fn expiring<'t>(
+    /// Returns what lets single rows of a table expire: a coprocessor, or the option CELL_TTL.
+    /// `added`: a coprocessor that is about to be attached.
+    pub(crate) fn expiring(
         &self,
-        table: &'t Table,
-        added: Option<&'t CoprocessorRecord>,
-    ) -> Option<&'t CoprocessorRecord> {
+        table: &Table,
+        added: Option<&CoprocessorRecord>,
+    ) -> Option<String> {
+        if table.cell_ttl {
+            return Some("option CELL_TTL".to_owned());
+        }
         let mut all = table.coprocessors.attached.iter().chain(added);
-        all.find(|record| {
+        let expiring = all.find(|record| {
             let factory = self.registry.factory(&record.coprocessor);
             factory.is_some_and(|factory| factory.expires_rows())
-        })
+        });
+        expiring.map(|record| format!("coprocessor \"{}\"", record.name))
     }
 
     /// Returns whether a coprocessor stores data about every row.
@@ -267,22 +271,23 @@ impl CoprocessorRegistry {
         factory.is_some_and(|factory| factory.follows_every_row())
     }
 
-    /// Checks that a table does not get both a coprocessor that expires rows and one that stores
-    /// data about every row. `added`: a coprocessor that is about to be attached.
-    pub(crate) fn check_expiry(&self, table: &Table, added: &CoprocessorRecord) -> Result<()> {
-        let Some(expiring) = self.expiring(table, Some(added)) else { return Ok(()) };
-        let mut all = table.coprocessors.attached.iter().chain([added]);
+    /// Checks that single rows of a table do not expire while a coprocessor stores data about
+    /// every row. `added`: a coprocessor that is about to be attached.
+    pub(crate) fn check_expiry(
+        &self,
+        table: &Table,
+        added: Option<&CoprocessorRecord>,
+    ) -> Result<()> {
+        let Some(expiring) = self.expiring(table, added) else { return Ok(()) };
+        let mut all = table.coprocessors.attached.iter().chain(added);
         let follower = all.find(|record| {
             let factory = self.registry.factory(&record.coprocessor);
             factory.is_some_and(|factory| factory.follows_every_row())
         });
         let Some(follower) = follower else { return Ok(()) };
         Err(Error::not_supported(
-            format!(
-                "coprocessor \"{}\" together with coprocessor \"{}\"",
-                follower.name, expiring.name
-            ),
-            "Expired rows would remain in the output table. Use only one of the two coprocessors.",
+            format!("coprocessor \"{}\" together with {expiring}", follower.name),
+            "Expired rows would remain in the output table. Use only one of the two.",
         ))
     }
 

@@ -4,6 +4,7 @@
 
 mod attach_crash;
 mod binder;
+mod client_timestamps;
 mod columnar;
 mod coprocessors;
 mod crashes;

@@ -88,7 +88,7 @@ impl Binder<'_> {
         };
         let (scope, types) = (Scope::of(written.relation(name)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
-        let attributes = self.bind_cell_attributes(&table, &upsert.attributes)?;
+        let attributes = self.bind_cell_attributes((&table, false), &upsert.attributes)?;
         if upsert.on_duplicate.is_some()
             && let Some(first) = upsert.attributes.expressions().next()
         {

@@ -187,7 +187,7 @@ impl Binder<'_> {
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
-        let attributes = self.bind_cell_attributes(&table, &delete.attributes)?;
+        let attributes = self.bind_cell_attributes((&table, true), &delete.attributes)?;
         let source = rows.plan;
         let delete = Delete { table, source, reads_timestamp, recheck, attributes, returning };
         Ok(returning_query(BoundPlan::Delete(delete), query))
@@ -196,24 +196,31 @@ impl Binder<'_> {
     /// Binds the attributes of the cells that a statement writes to a table.
     pub(super) fn bind_cell_attributes(
         &mut self,
-        table: &Table,
+        (table, is_delete): (&Table, bool),
         attributes: &CellAttributes,
     ) -> Result<CellAttributes<Expr>> {
-        if let Some(first) = attributes.expressions().next()
+        let CellAttributes { timestamp, version, ttl } = attributes;
+        let refuse = |first: &ast::Expr, what: &str, option: &str| {
+            let name = types::function::quote_ident(&table.name);
+            err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "statements cannot set {what} of table \"{}\"", table.name;
+                hint "Use ALTER TABLE {name} SET ({option})."; at first.position())
+        };
+        if let Some(first) = timestamp.iter().chain(version).next()
             && !table.client_timestamps
         {
-            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "timestamps of table \"{}\" are those of commits", table.name;
-                hint "Use ALTER TABLE {} SET (timestamps = 'client').", types::function::quote_ident(&table.name);
-                at first.position());
+            return Err(refuse(first, "timestamps", "timestamps = 'client'"));
         }
-        let CellAttributes { timestamp, version, ttl } = attributes;
-        let families = table.layout.living_families();
-        if let Some(first) = version.iter().chain(ttl).next()
-            && families > 1
+        if let Some(first) = ttl
+            && !table.cell_ttl
         {
+            return Err(refuse(first, "TTLs", "cell_ttl = true"));
+        }
+        let families = table.layout.living_families();
+        if let Some(first) = timestamp.iter().chain(version).find(|_| is_delete && families > 1) {
+            // A row would remain without a cell in its first family.
             return Err(Error::not_supported(
-                format!("WITH VERSION or TTL in a table of {families} column families"),
-                "Use a table with one column family, or the option TTL of a family.",
+                format!("deletion of versions in a table of {families} column families"),
+                "Use a table with one column family.",
             )
             .at(first.position()));
         }

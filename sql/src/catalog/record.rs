@@ -210,6 +210,8 @@ pub struct TableRecord {
     pub without_triggers: bool,
     /// Statements may set the timestamps of cells.
     pub client_timestamps: bool,
+    /// Statements may set the TTLs of cells.
+    pub cell_ttl: bool,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

@@ -69,6 +69,8 @@ pub struct Table {
     pub without_triggers: bool,
     /// Statements may set the timestamps of cells.
     pub client_timestamps: bool,
+    /// Statements may set the TTLs of cells.
+    pub cell_ttl: bool,
     /// The attached coprocessors, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// Its description in the store: families, TTL, versions.

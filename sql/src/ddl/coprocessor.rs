@@ -99,11 +99,11 @@ impl Ddl<'_> {
             records.attached.push(record);
             return self.store_coprocessors(table, records);
         }
-        coprocessors.check_expiry(table, &record)?;
+        coprocessors.check_expiry(table, Some(&record))?;
         if let Some(expiring) = coprocessors.expiring(table, Some(&record))
             && let Some(keeper) = self.keeper_of(table.id)
         {
-            return Err(expires_what_is_kept(table, expiring, &keeper.record));
+            return Err(expires_what_is_kept(table, &expiring, &keeper.record));
         }
         let catalog = self.changes.catalog(self.engine);
         let mut checked = coprocessors.check(&record, table, &catalog)?;
@@ -121,7 +121,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the coprocessor with exclusive write access to a table, if there is one.
-    fn keeper_of(&self, table: TableId) -> Option<AttachedCoprocessor> {
+    pub(super) fn keeper_of(&self, table: TableId) -> Option<AttachedCoprocessor> {
         let (source, keeper) = self.engine.exclusive_writer_of(table)?;
         (!self.changes.drops(source)).then_some(keeper)
     }
@@ -221,7 +221,7 @@ impl Ddl<'_> {
         definition.check(&record.coprocessor, &target.shape())?;
         if is_exclusive {
             if let Some(expiring) = self.engine.coprocessors.expiring(target, None) {
-                return Err(expires_what_is_kept(target, expiring, record));
+                return Err(expires_what_is_kept(target, &expiring, record));
             }
             self.lock_table(target.id, TableLockMode::AccessExclusive)?;
             self.engine.store().wait_for_commits()?;
@@ -334,13 +334,9 @@ fn not_attached(table: &Table, name: &Ident) -> Error {
     err!(UNDEFINED_OBJECT: "table \"{}\" has no coprocessor \"{}\" attached", table.name, name.value; at name.position)
 }
 
-fn expires_what_is_kept(
-    table: &Table,
-    expiring: &CoprocessorRecord,
-    keeper: &CoprocessorRecord,
-) -> Error {
+fn expires_what_is_kept(table: &Table, expiring: &str, keeper: &CoprocessorRecord) -> Error {
     Error::not_supported(
-        format!("coprocessor \"{}\" on the output table of a coprocessor", expiring.name),
+        format!("{expiring} of the output table of a coprocessor"),
         format!(
             "Expired rows of table \"{}\" would be missing from the output of coprocessor \"{}\".",
             table.name, keeper.name

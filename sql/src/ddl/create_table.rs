@@ -21,7 +21,7 @@ use crate::ddl::key_constraint::{
     DEFAULT_FAMILY, key_constraints, key_indexes, primary_key, retain_key,
 };
 use crate::ddl::name;
-use crate::ddl::options::{TableOptions, undefined_family};
+use crate::ddl::options::{TableOptions, check_cell_options, undefined_family};
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::stored_text;
@@ -100,8 +100,10 @@ pub fn record(
         column_cells: options.settings.storage == RowStorage::Cell,
         without_triggers: Default::default(),
         client_timestamps: options.settings.timestamps == TimestampSource::Client,
+        cell_ttl: options.settings.cell_ttl,
         unknown: Default::default(),
     };
+    check_cell_options(&record)?;
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
         retain_key(key, &mut record)?;

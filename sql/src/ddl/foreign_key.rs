@@ -171,9 +171,9 @@ impl Ddl<'_> {
             let what = "a foreign key that references a table with a TTL";
             return Err(Error::not_supported(what, "Remove TTL from the referenced table."));
         }
-        if record.client_timestamps || referenced.client_timestamps {
-            let what = "a foreign key of or to a table with TIMESTAMPS = CLIENT";
-            let hint = "Create the tables without the option.";
+        if [record, referenced].iter().any(|one| one.client_timestamps || one.cell_ttl) {
+            let what = "a foreign key of or to a table with TIMESTAMPS = CLIENT or CELL_TTL";
+            let hint = "Create the tables without the options.";
             return Err(Error::not_supported(what, hint));
         }
         for id in [record.descriptor.id, referenced.descriptor.id] {

@@ -294,7 +294,7 @@ impl TokenCursor<'_> {
             return self.name().map(Some);
         }
         let is_alias = matches!(self.peek(), Token::Word(_))
-            && ![next, "set", "where", "returning", "using", "order", "limit", "from"]
+            && ![next, "set", "where", "returning", "using", "order", "limit", "from", "with"]
                 .iter()
                 .any(|word| self.is_word(word));
         if is_alias { self.name().map(Some) } else { Ok(None) }

@@ -26,6 +26,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
         storage: storage(record),
         salt_buckets: record.salt_buckets,
         timestamps: timestamp_source(record),
+        cell_ttl: record.cell_ttl,
         column_families: column_families(record),
         table: TableDescriptor::clone(&record.descriptor),
         ..StorageSettings::default()

@@ -24,6 +24,8 @@ pub struct StorageSettings {
     pub column_families: Vec<(String, Vec<String>)>,
     /// Source of timestamps.
     pub timestamps: TimestampSource,
+    /// Statements may set TTLs of cells.
+    pub cell_ttl: bool,
     /// The table, without its families.
     pub table: TableDescriptor,
     /// One family, or the options of all families.
@@ -60,6 +62,7 @@ impl StorageSettings {
             split_regions: None,
             column_families: Vec::new(),
             timestamps: TimestampSource::Commit,
+            cell_ttl: false,
             table: TableDescriptor {
                 id: TableId(0),
                 name: String::new(),

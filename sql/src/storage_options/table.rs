@@ -251,7 +251,9 @@ options! {
         "major_compaction_period" => DURATION, FAMILIES, "FOREVER", AtCommit, field!(family.compaction.major_period),
             "age of the oldest file at which all files are merged; FOREVER: only by MAJOR COMPACT";
         "timestamps" => Word(TimestampSource::WORDS), TABLES, "COMMIT", AtCommit, field!(timestamps),
-            "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP`, `VERSION` and `TTL`, and remains";
+            "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP` and `WITH VERSION`, and remains";
+        "cell_ttl" => Word(bool::WORDS), TABLES, "FALSE", AtCommit, field!(cell_ttl),
+            "whether statements may set the TTL of cells, by `WITH TTL`; TRUE remains";
         "storage" => Word(RowStorage::WORDS), TABLES, "ROW", Never, field!(storage),
             "[mapping of rows to cells](#storage): ROW packs the columns of a family into one, CELL has one for each column";
         "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";

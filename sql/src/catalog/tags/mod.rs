@@ -36,6 +36,7 @@ tagged_fields!(TableRecord {
     1 oid, 2 schema, 3 name, 4 columns, 5 primary_key, 6 primary_key_name, 7 checks, 8 indexes,
     9 foreign_keys, 10 salt_buckets, 11 schema_version, 12 descriptor, 13 kind, 14 on_commit,
     15 retained, 16 without_triggers, 17 client_timestamps, 18 column_cells,
+    19 cell_ttl,
 } unknown);
 tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated } });
 tagged_enum!(OnCommit { 0 PreserveRows, 1 DeleteRows, 2 Drop });

@@ -179,6 +179,7 @@ fn table() -> TableRecord {
         without_triggers: true,
         client_timestamps: true,
         column_cells: true,
+        cell_ttl: true,
         unknown: unknown(),
     }
 }

@@ -18,7 +18,7 @@ use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::key_constraint::take_table_settings;
-use crate::ddl::options::{check_family, undefined_family};
+use crate::ddl::options::{check_cell_options, check_family, undefined_family};
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
@@ -93,6 +93,7 @@ impl Ddl<'_> {
             table: TableDescriptor::clone(&record.descriptor),
             quota: catalog.quota(&subject).unwrap_or_default(),
             timestamps: timestamp_source(&record),
+            cell_ttl: record.cell_ttl,
             ..StorageSettings::default()
         };
         let updates = table_updates(of)?;
@@ -112,22 +113,20 @@ impl Ddl<'_> {
             }
         }
         check_durability(&record, &updates, settings.table.durability)?;
-        if record.client_timestamps && settings.timestamps == TimestampSource::Commit {
-            return Err(
-                err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "timestamps of table \"{}\" cannot be those of commits again", record.name;
-                detail "Cells may have timestamps of clients."; hint "Create another table and copy the rows."),
-            );
+        let (client, cell_ttl) =
+            (settings.timestamps == TimestampSource::Client, settings.cell_ttl);
+        if (record.client_timestamps && !client) || (record.cell_ttl && !cell_ttl) {
+            let name = &record.name;
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "TIMESTAMPS = CLIENT and CELL_TTL of table \"{name}\" cannot be removed";
+                detail "Cells may have timestamps or TTLs of clients."; hint "Create another table and copy the rows.");
         }
-        record.client_timestamps = settings.timestamps == TimestampSource::Client;
-        let has_keys =
-            || !record.foreign_keys.is_empty() || catalog.referencing(record.oid).next().is_some();
-        if record.client_timestamps && has_keys() {
-            let what = "TIMESTAMPS = CLIENT of a table with foreign keys";
-            let hint = "Drop the foreign keys of the table, and those that reference it.";
-            return Err(Error::not_supported(what, hint));
-        }
+        (record.client_timestamps, record.cell_ttl) = (client, cell_ttl);
         record.descriptor = settings.table.into();
         change_families(&mut record, &updates)?;
+        if (client, cell_ttl) != (before.client_timestamps, before.cell_ttl) {
+            self.check_cell_clients(&catalog, table, &record)?;
+        }
+        check_cell_options(&record)?;
         if record.descriptor != before.descriptor {
             let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;
@@ -190,6 +189,30 @@ impl Ddl<'_> {
             return Err(Error::not_supported(what, "Drop the foreign keys first."));
         }
         Ok(())
+    }
+
+    /// Checks that nothing depends on timestamps of commits, or on rows that do not expire, before
+    /// statements may set timestamps or TTLs of cells.
+    fn check_cell_clients(
+        &self,
+        catalog: &Catalog,
+        table: &Table,
+        record: &TableRecord,
+    ) -> Result<()> {
+        if !record.foreign_keys.is_empty() || catalog.referencing(record.oid).next().is_some() {
+            let what = "TIMESTAMPS = CLIENT or CELL_TTL of a table with foreign keys";
+            let hint = "Drop the foreign keys of the table, and those that reference it.";
+            return Err(Error::not_supported(what, hint));
+        }
+        if !record.cell_ttl {
+            return Ok(());
+        }
+        if self.keeper_of(table.id).is_some() {
+            let what = "CELL_TTL of the output table of a coprocessor";
+            return Err(Error::not_supported(what, "Detach the coprocessor."));
+        }
+        let expiring = Table { cell_ttl: true, ..table.clone() };
+        self.engine.coprocessors.check_expiry(&expiring, None)
     }
 
     fn store_quota(&mut self, subject: QuotaSubject, limits: QuotaLimits) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::options::alter::{change_index_families, check_row_family};
+use crate::ddl::options::check_cell_options;
 use crate::ddl::options::{TableOptions, undefined_family};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
@@ -121,6 +122,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         check_row_family(&record.descriptor.families, &families)?;
         Arc::make_mut(&mut record.descriptor).families = families;
+        check_cell_options(&record)?;
         let layout = relation_assembly::base_layout(&catalog, &record)?;
         set_value_layouts(&mut record, &layout)?;
         let rebuilt = change_index_families(&catalog, &mut record)?;

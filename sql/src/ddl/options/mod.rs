@@ -6,10 +6,11 @@ mod family;
 pub mod salting;
 
 use store::FamilyDescriptor;
-use store::descriptor::DataBlockEncoding;
+use store::descriptor::{DataBlockEncoding, KeepDeletedCells};
 
 use crate::ast::{CreateTable, TableOption};
 use crate::catalog::ignored_attributes::{Parameter, set_parameter};
+use crate::catalog::record::TableRecord;
 use crate::error::{Error, Result};
 use crate::storage_options::{
     OptionScope, RowStorage, StorageSettings, find, invalid, is_of_toast, unrecognized,
@@ -162,6 +163,35 @@ pub fn check_family(storage: RowStorage, family: &FamilyDescriptor) -> Result<()
 /// Returns the error for a column family that does not exist.
 pub fn undefined_family(family: &str, position: usize) -> Error {
     err!(UNDEFINED_OBJECT: "column family \"{family}\" does not exist"; at position)
+}
+
+/// Checks the options for attributes of cells that statements set.
+///
+/// # Errors
+///
+/// 0A000 for options that exclude each other.
+pub(super) fn check_cell_options(record: &TableRecord) -> Result<()> {
+    let families = record.descriptor.families.iter().filter(|family| !family.is_dropped());
+    if record.cell_ttl && (families.count() > 1 || record.column_cells) {
+        // A row whose first cell expires would remain in the others.
+        let what = "CELL_TTL of a table with several column families or STORAGE = CELL";
+        return Err(Error::not_supported(what, "Use the option TTL of the families."));
+    }
+    if !record.client_timestamps {
+        return Ok(());
+    }
+    if record.cell_ttl {
+        // A put would be visible again when a newer version with a TTL expires.
+        let what = "TIMESTAMPS = CLIENT together with CELL_TTL";
+        return Err(Error::not_supported(what, "Use the option TTL, or only one of the two."));
+    }
+    let keeps = |family: &FamilyDescriptor| family.keep_deleted_cells != KeepDeletedCells::False;
+    if record.descriptor.families.iter().any(keeps) {
+        // Deleted versions would count as VERSIONS and evict older puts.
+        let what = "TIMESTAMPS = CLIENT together with KEEP_DELETED_CELLS";
+        return Err(Error::not_supported(what, "Use KEEP_DELETED_CELLS = FALSE."));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
