@@ -14,10 +14,11 @@
 //!    observer that derives other rows uses [`net_changes`].
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use smallvec::SmallVec;
 use store::observer::ObserverContext;
 use store::transaction::{PreviousRow, RowExpectation};
@@ -124,15 +125,6 @@ impl<'a> RowState<'a> {
         }
     }
 
-    /// Leaves the cell empty: an earlier version that the family may retain is not known here.
-    fn clear_version(&mut self, number: usize, at: Timestamp) {
-        if let Some(cell) = self.cells.get_mut(number)
-            && cell.is_some_and(|cell| cell.timestamp == at)
-        {
-            *cell = None;
-        }
-    }
-
     fn put(&mut self, number: usize, put: StoredCell<'a>) {
         if let Some(cell) = self.cells.get_mut(number)
             && cell.is_none_or(|cell| cell.timestamp <= put.timestamp)
@@ -141,73 +133,99 @@ impl<'a> RowState<'a> {
         }
     }
 
-    /// Applies a mutation's edits. Cells that the layout does not have are no part of the state.
+    /// Applies the edits of a mutation that deletes no single versions.
     fn apply(&mut self, edits: &'a [Edit], layout: &RowLayout) {
-        let named = |family: &u8, qualifier: &[u8]| {
-            layout.cell_named(usize::from(*family), qualifier).unwrap_or(usize::MAX)
-        };
         for edit in edits {
-            match edit {
-                Edit::Put { family, qualifier, timestamp, value, ttl } => {
-                    let (timestamp, ttl) = (time(*timestamp), *ttl);
-                    let put = StoredCell { packed: value, timestamp, ttl };
-                    self.put(named(family, qualifier), put);
-                }
-                Edit::DeleteRow { timestamp } => {
-                    (0..self.cells.len()).for_each(|number| self.clear(number, time(*timestamp)));
-                }
-                Edit::DeleteFamily { family, timestamp } => {
-                    let cells = cells_of_family(layout, *family);
-                    cells.for_each(|number| self.clear(number, time(*timestamp)));
-                }
-                Edit::DeleteColumn { family, qualifier, timestamp } => {
-                    self.clear(named(family, qualifier), time(*timestamp));
-                }
-                Edit::DeleteFamilyVersion { family, timestamp } => {
-                    let cells = cells_of_family(layout, *family);
-                    cells.for_each(|number| self.clear_version(number, *timestamp));
-                }
-                Edit::DeleteVersion { family, qualifier, timestamp } => {
-                    self.clear_version(named(family, qualifier), *timestamp);
+            for number in cells_of(edit, layout) {
+                match StoredCell::of(edit) {
+                    Some(put) => self.put(number, put),
+                    None => self.clear(number, time(edit.timestamp())),
                 }
             }
         }
     }
+
+    /// Returns the state after a mutation that deletes single versions, which may expose older
+    /// ones: replays its edits over the versions of the previous row.
+    fn after_deleted_versions(mutation: &'a Mutation, layout: &RowLayout) -> RowState<'a> {
+        let mut versions: Vec<BTreeMap<Timestamp, StoredCell<'a>>> =
+            vec![BTreeMap::new(); layout.cell_count()];
+        let previous = match &mutation.previous {
+            PreviousRow::Row(cells) if !cells.is_empty() => Some(cells.row(0)),
+            _ => None,
+        };
+        for cell in previous.iter().flat_map(RowRef::cells) {
+            let (packed, timestamp, ttl) = (cell.value, cell.timestamp, cell.ttl);
+            if let Some(number) = layout.cell_named(usize::from(cell.family), cell.qualifier) {
+                versions[number].insert(timestamp, StoredCell { packed, timestamp, ttl });
+            }
+        }
+        for edit in &mutation.edits {
+            let at = time(edit.timestamp());
+            for number in cells_of(edit, layout) {
+                match (StoredCell::of(edit), is_of_version(edit)) {
+                    (Some(put), _) => {
+                        versions[number].insert(at, put);
+                    }
+                    (None, true) => {
+                        versions[number].remove(&at);
+                    }
+                    (None, false) => versions[number].retain(|own, _| *own > at),
+                }
+            }
+        }
+        let newest = versions.iter().map(|cell| cell.last_key_value().map(|(_, cell)| *cell));
+        RowState { cells: newest.collect() }
+    }
 }
 
-fn cells_of_family(layout: &RowLayout, family: u8) -> impl Iterator<Item = usize> {
-    let family = usize::from(family);
-    (0..layout.cell_count()).filter(move |&cell| layout.family_of_cell(cell) == family)
+impl<'a> StoredCell<'a> {
+    /// Returns the cell of a put; `None` for a delete.
+    fn of(edit: &'a Edit) -> Option<StoredCell<'a>> {
+        let Edit::Put { timestamp, value, ttl, .. } = edit else { return None };
+        Some(StoredCell { packed: value, timestamp: time(*timestamp), ttl: *ttl })
+    }
+}
+
+/// Returns the numbers of the cells that an edit concerns. Cells that the layout does not have
+/// are no part of the state.
+fn cells_of(edit: &Edit, layout: &RowLayout) -> SmallVec<[usize; 8]> {
+    match edit {
+        Edit::Put { family, qualifier, .. }
+        | Edit::DeleteColumn { family, qualifier, .. }
+        | Edit::DeleteVersion { family, qualifier, .. } => {
+            layout.cell_named(usize::from(*family), qualifier).into_iter().collect()
+        }
+        Edit::DeleteRow { .. } => (0..layout.cell_count()).collect(),
+        Edit::DeleteFamily { family, .. } | Edit::DeleteFamilyVersion { family, .. } => {
+            let family = usize::from(*family);
+            (0..layout.cell_count()).filter(|cell| layout.family_of_cell(*cell) == family).collect()
+        }
+    }
+}
+
+fn is_of_version(edit: &Edit) -> bool {
+    matches!(edit, Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. })
+}
+
+/// Returns whether a mutation deletes single versions.
+fn deletes_versions(mutation: &Mutation) -> bool {
+    mutation.edits.iter().any(is_of_version)
 }
 
 fn time(timestamp: Option<Timestamp>) -> Timestamp {
     timestamp.unwrap_or(Timestamp::LATEST)
 }
 
-/// Returns an error if `derived` data cannot be maintained for an edit of the batch: the delete
-/// of a single version, which may expose an older one, or a put with a cell TTL.
+/// Returns an error if `derived` data cannot be maintained for an edit of the batch: a put with a
+/// cell TTL.
 pub fn reject_unmaintainable_edits(derived: &str, batch: &[Mutation]) -> store::Result<()> {
-    reject_edits_of_unknown_outcome(derived, batch)?;
     let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
-    match edits.any(|edit| matches!(edit, Edit::Put { ttl: Some(_), .. })) {
-        true => Err(refusal("per-cell TTL is not supported", derived)),
-        false => Ok(()),
+    if edits.any(|edit| matches!(edit, Edit::Put { ttl: Some(_), .. })) {
+        let message = format!("per-cell TTL is not supported in a table with {derived}");
+        return Err(store::Error::InvalidRequest(message));
     }
-}
-
-/// Returns an error if the outcome of an edit of the batch cannot be computed by [`changes`].
-pub fn reject_edits_of_unknown_outcome(derived: &str, batch: &[Mutation]) -> store::Result<()> {
-    let mut edits = batch.iter().flat_map(|mutation| &mutation.edits);
-    let is_of_version =
-        |edit: &Edit| matches!(edit, Edit::DeleteVersion { .. } | Edit::DeleteFamilyVersion { .. });
-    match edits.any(is_of_version) {
-        true => Err(refusal("deletion of single versions is not supported", derived)),
-        false => Ok(()),
-    }
-}
-
-fn refusal(what: &str, derived: &str) -> store::Error {
-    store::Error::InvalidRequest(format!("{what} in a table with {derived}"))
+    Ok(())
 }
 
 /// Returns the error of a bulk load, for `pre_bulk_load` of observers that must see every row.
@@ -216,7 +234,13 @@ pub fn bulk_load_error(derived: &str) -> store::Error {
 }
 
 /// Reads the previous state of the mutations for which `is_needed` and that have none, and stores
-/// it in them, so that later observers need not read it again.
+/// it in them, so that later observers need not read it again: all versions for a mutation that
+/// deletes single ones.
+///
+/// # Errors
+///
+/// Errors of the store; [`InvalidRequest`](store::Error::InvalidRequest) for a batch that deletes
+/// single versions of a row and changes it a second time.
 pub fn load_previous(
     context: &dyn ObserverContext,
     layout: &RowLayout,
@@ -224,6 +248,7 @@ pub fn load_previous(
     is_needed: impl Fn(&Mutation) -> bool,
 ) -> store::Result<()> {
     let mut columns = None;
+    check_version_deletes(batch)?;
     for mutation in batch {
         if !matches!(mutation.previous, PreviousRow::Unknown) || !is_needed(mutation) {
             continue;
@@ -234,7 +259,10 @@ pub fn load_previous(
         }
         let mut cells = CellBatch::new();
         let columns = columns.get_or_insert_with(|| ReadColumns::of_whole_rows(layout));
-        let get = columns.get(Get::new(mutation.row.as_slice()));
+        let mut get = columns.get(Get::new(mutation.row.as_slice()));
+        if deletes_versions(mutation) {
+            get.max_versions = u32::MAX;
+        }
         mutation.previous = if context.get(context.table(), &get, &mut cells)? {
             PreviousRow::Row(Arc::new(cells))
         } else {
@@ -242,6 +270,19 @@ pub fn load_previous(
         };
     }
     Ok(())
+}
+
+fn check_version_deletes(batch: &[Mutation]) -> store::Result<()> {
+    if batch.len() < 2 || !batch.iter().any(deletes_versions) {
+        return Ok(());
+    }
+    let mut rows = AHashSet::with_capacity(batch.len());
+    match batch.iter().all(|mutation| rows.insert(mutation.row.as_slice())) {
+        true => Ok(()),
+        false => Err(store::Error::InvalidRequest(
+            "a batch that deletes single versions must change each row once".into(),
+        )),
+    }
 }
 
 /// Returns the changes of a batch, in its order. An unknown previous state counts as absent: see
@@ -261,8 +302,13 @@ pub fn changes<'a>(layout: &RowLayout, batch: &'a [Mutation]) -> Vec<Change<'a>>
             }
             (None, _) => RowState::absent(layout),
         };
-        let mut new = old.clone();
-        new.apply(&mutation.edits, layout);
+        let new = if deletes_versions(mutation) {
+            RowState::after_deleted_versions(mutation, layout)
+        } else {
+            let mut new = old.clone();
+            new.apply(&mutation.edits, layout);
+            new
+        };
         let edited = mutation
             .edits
             .iter()
@@ -333,26 +379,27 @@ mod tests {
     }
 
     #[test]
-    fn edits_not_supported_by_indexes_are_rejected() {
-        let at = Timestamp(5);
-        let refused =
-            |edit: Edit| reject_unmaintainable_edits("indexes", &[Mutation::new(b"r").with(edit)]);
-        let qualifier = Vec::new();
-        let version =
-            Edit::DeleteVersion { family: 0, qualifier: qualifier.clone(), timestamp: at };
-        assert!(refused(version).is_err());
-        assert!(refused(Edit::DeleteFamilyVersion { family: 0, timestamp: at }).is_err());
-        assert!(refused(Edit::DeleteFamily { family: 0, timestamp: Some(at) }).is_ok());
-        let put = |ttl| Edit::Put {
-            family: 0,
-            qualifier: qualifier.clone(),
-            timestamp: None,
-            value: b"v".to_vec(),
-            ttl,
+    fn deleted_version_exposes_older_one() {
+        let of_version =
+            |at: i64| Edit::DeleteFamilyVersion { family: 1, timestamp: Timestamp(at) };
+        let mut context = FakeContext::default();
+        let versions = row_of_cells(b"r", &[(0, b"zero", 10), (1, b"two", 20), (1, b"one", 15)]);
+        context.rows.insert(b"r".to_vec(), versions);
+        let after = |edits: &[Edit]| {
+            let mut mutation = Mutation::new(b"r");
+            mutation.edits.extend(edits.iter().cloned());
+            let mut batch = [mutation];
+            load_previous(&context, &two_families(), &mut batch, |_| true).unwrap();
+            let cells = new_cells(&batch)[0][1].map(<[u8]>::to_vec);
+            cells.map(|cell| String::from_utf8(cell).unwrap())
         };
-        assert!(refused(put(None)).is_ok());
-        let error = refused(put(Some(Duration::from_secs(1)))).unwrap_err();
-        assert_eq!(error.to_string(), "per-cell TTL is not supported in a table with indexes");
+        assert_eq!(after(&[of_version(20)]).as_deref(), Some("one"));
+        assert_eq!(after(&[of_version(15)]).as_deref(), Some("two"));
+        assert_eq!(after(&[of_version(20), of_version(15)]), None);
+        let range = Edit::DeleteFamily { family: 1, timestamp: Some(Timestamp(15)) };
+        assert_eq!(after(&[range, of_version(20)]), None);
+        let mut twice = [Mutation::new(b"r").with(of_version(20)), Mutation::new(b"r")];
+        assert!(load_previous(&context, &two_families(), &mut twice, |_| true).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ use super::entry::{EntryCell, EntryCells, EntryWriter};
 use super::entry::{base_columns, duplicate_veto, entries_equal, put};
 use super::families::EntryFamily;
 use crate::change::{Change, RowState, StoredCell};
-use crate::change::{eval_context, load_previous, net_changes, reject_edits_of_unknown_outcome};
+use crate::change::{eval_context, load_previous, net_changes};
 use crate::row;
 use crate::violation::{self, DuplicateKey};
 
@@ -289,7 +289,6 @@ impl RegionObserver for IndexObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        reject_edits_of_unknown_outcome("indexes", batch)?;
         load_previous(context, &self.spec.base_layout, batch, |_| true)?;
         delete_what_outlives(&self.spec.base_layout, batch)?;
         let changes = net_changes(&self.spec.base_layout, batch);

@@ -215,12 +215,12 @@ impl Binder<'_> {
         {
             return Err(refuse(first, "TTLs", "cell_ttl = true"));
         }
-        let families = table.layout.living_families();
-        if let Some(first) = timestamp.iter().chain(version).find(|_| is_delete && families > 1) {
-            // A row would remain without a cell in its first family.
+        let is_packed = table.layout.cell_count() == 1;
+        if let Some(first) = timestamp.iter().chain(version).find(|_| is_delete && !is_packed) {
+            // A row would remain without its first cell.
             return Err(Error::not_supported(
-                format!("deletion of versions in a table of {families} column families"),
-                "Use a table with one column family.",
+                "deletion of versions in a table with several column families or STORAGE = CELL",
+                "Use a table with one column family and STORAGE = ROW.",
             )
             .at(first.position()));
         }

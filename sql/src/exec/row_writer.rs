@@ -175,6 +175,8 @@ impl RowWriter {
         match version {
             None => mutation.edits.push(Edit::DeleteRow { timestamp }),
             Some(timestamp) => {
+                // Observers read all versions.
+                mutation.previous = PreviousRow::Unknown;
                 let families = 0..self.table.layout.family_count as u8;
                 let delete = |family| Edit::DeleteFamilyVersion { family, timestamp };
                 mutation.edits.extend(families.map(delete));
