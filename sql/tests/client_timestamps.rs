@@ -97,7 +97,9 @@ struct Run {
     log: Vec<String>,
     /// The table has CELL_TTL, otherwise TIMESTAMPS = CLIENT.
     has_ttl: bool,
-    /// The family of each column.
+    /// STORAGE = CELL.
+    has_column_cells: bool,
+    /// The family of each column; with STORAGE = CELL, its cell.
     families: [usize; 2],
     versions: usize,
     indexes: Vec<&'static str>,
@@ -125,10 +127,12 @@ impl Run {
         env.set_now(BEGIN * 1_000_000);
         let (engine, session) = open(&env);
         let has_ttl = random.chance(25);
+        let has_column_cells = !has_ttl && random.chance(30);
         let mut run = Run {
             seed,
             has_ttl,
-            families: [0, usize::from(!has_ttl && random.chance(30))],
+            has_column_cells,
+            families: [0, usize::from(has_column_cells || (!has_ttl && random.chance(30)))],
             versions: [1, 2, 3, 50][random.below(4)],
             indexes: Vec::new(),
             random,
@@ -140,13 +144,17 @@ impl Run {
             model: BTreeMap::new(),
             was_rewritten: false,
         };
-        let names = [["x int, y int", "a.x int, b.y int"][run.families[1]], "id int PRIMARY KEY"];
+        let has_families = run.families[1] == 1 && !has_column_cells;
+        let names = ["x int, y int", "a.x int, b.y int"][usize::from(has_families)];
         let mut options = format!("versions = {}", run.versions);
         options.push_str([", timestamps = 'client'", ", cell_ttl = true"][usize::from(has_ttl)]);
         if run.random.chance(25) {
             options.push_str(", salt_buckets = 3");
         }
-        run.execute(&format!("CREATE TABLE t ({}, {}) WITH ({options})", names[1], names[0]));
+        if run.has_column_cells {
+            options.push_str(", storage = 'cell'");
+        }
+        run.execute(&format!("CREATE TABLE t (id int PRIMARY KEY, {names}) WITH ({options})"));
         for index in ["(x)", "(y) INCLUDE (x)", "(x, y DESC)", "(x) WHERE y > 1"] {
             if run.random.chance(40) {
                 run.execute(&format!("CREATE INDEX ON t {index}"));
@@ -357,7 +365,9 @@ impl Run {
             &format!("SELECT id, x, y FROM t WHERE x = {value} AND y > 1 ORDER BY id"),
             &with,
         );
-        self.check_cells(id);
+        if !self.has_column_cells {
+            self.check_cells(id);
+        }
         self.check_indexes();
     }
 
