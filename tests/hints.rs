@@ -45,6 +45,19 @@ const ADVICE: &[(&str, &[&str])] = &[
         "Use ALTER TABLE {} SET (salt_buckets = {buckets}).",
         &["ALTER TABLE watched SET (salt_buckets = 2)"],
     ),
+    (
+        "Use ALTER TABLE {name} SET ({option}).",
+        &[
+            "CREATE TABLE measure (id int PRIMARY KEY)",
+            "ALTER TABLE measure SET (timestamps = 'client')",
+            "CREATE TABLE token (id int PRIMARY KEY)",
+            "ALTER TABLE token SET (cell_ttl = true)",
+        ],
+    ),
+    (
+        "Use UPSERT without ON DUPLICATE KEY.",
+        &["UPSERT INTO measure VALUES (1) WITH TIMESTAMP '2026-01-01'"],
+    ),
     ("To call a function, use SELECT.", &["SELECT length('a')"]),
     ("To call a procedure, use CALL.", &["CALL p()"]),
     (

@@ -336,7 +336,7 @@ fn not_attached(table: &Table, name: &Ident) -> Error {
 
 fn expires_what_is_kept(table: &Table, expiring: &str, keeper: &CoprocessorRecord) -> Error {
     Error::not_supported(
-        format!("{expiring} of the output table of a coprocessor"),
+        format!("{expiring} on the output table of a coprocessor"),
         format!(
             "Expired rows of table \"{}\" would be missing from the output of coprocessor \"{}\".",
             table.name, keeper.name

@@ -65,12 +65,7 @@ pub fn record(
         }
     }
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
-    for override_ in &options.overrides {
-        let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
-        if !families.iter().any(|known| known == family) {
-            return Err(undefined_family(family, override_.name.position));
-        }
-    }
+    check_families(&options.overrides, &families)?;
     let id = ids()?;
     let mut record = TableRecord {
         oid: id.0,
@@ -116,6 +111,17 @@ pub fn record(
         split_points(&statement.splits, &options.settings, &key, eval, names)?;
     key_indexes(&constraints, &mut record, &mut taken, ids)?;
     Ok(record)
+}
+
+/// Checks that options of single families name existing ones.
+fn check_families(overrides: &[ast::TableOption], families: &[String]) -> Result<()> {
+    for option in overrides {
+        let family = option.family.as_ref().map_or("", |family| family.value.as_str());
+        if !families.iter().any(|known| known == family) {
+            return Err(undefined_family(family, option.name.position));
+        }
+    }
+    Ok(())
 }
 
 fn columns(

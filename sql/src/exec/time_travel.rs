@@ -90,7 +90,8 @@ pub(super) fn is_in_index(
 ///
 /// # Errors
 ///
-/// 22004 for a NULL time; 22008 for the state of a time in the future; 72000 for a time before the table's history.
+/// 22004 for a NULL time; 22008 for the state of a time in the future;
+/// 72000 for a time before the table's history.
 pub(super) fn versions(node: &ScanNode, context: &Context) -> Result<ScanVersions> {
     let Some(clause) = &node.system_time else { return Ok(ScanVersions::PRESENT) };
     let times: Vec<Timestamp> =

@@ -84,7 +84,6 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     }
     let descriptor = descriptor(id, &name, families, splits(&layout, create));
     let constraints = constraints(&name, &columns, &layout);
-    let primary_key_name = constraints.primary_key_name.clone();
     Table {
         column_cells: false,
         generated: Vec::new(),
@@ -99,7 +98,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         name,
         columns,
         layout,
-        primary_key_name,
+        primary_key_name: constraints.primary_key_name.clone(),
         constraints: Arc::new(constraints),
         indexes: Vec::new(),
         coprocessors: Arc::default(),

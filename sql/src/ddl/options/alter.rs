@@ -208,7 +208,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         if self.keeper_of(table.id).is_some() {
-            let what = "CELL_TTL of the output table of a coprocessor";
+            let what = "CELL_TTL on the output table of a coprocessor";
             return Err(Error::not_supported(what, "Detach the coprocessor."));
         }
         let expiring = Table { cell_ttl: true, ..table.clone() };
