@@ -90,8 +90,7 @@ pub(super) fn is_in_index(
 ///
 /// # Errors
 ///
-/// 22004 for a NULL time; 22008 for the state of a time in the future;
-/// 72000 for a time before the table's history.
+/// 22004 for a NULL time; 72000 for a time before the table's history.
 pub(super) fn versions(node: &ScanNode, context: &Context) -> Result<ScanVersions> {
     let Some(clause) = &node.system_time else { return Ok(ScanVersions::PRESENT) };
     let times: Vec<Timestamp> =
@@ -126,12 +125,7 @@ fn time_of(clause: &SystemTime<Expr>, time: &Expr, context: &Context) -> Result<
         let words = clause.form.words().join(" … ");
         bail!(NULL_VALUE_NOT_ALLOWED: "argument of FOR SYSTEM_TIME {words} must not be null");
     };
-    let timestamp = Timestamp(time.saturating_add(EPOCH_MICROSECONDS));
-    // The state of a later time is not known; a range may end in the future.
-    if clause.form == SystemTimeForm::AsOf && timestamp > context.transaction.present() {
-        bail!(DATETIME_FIELD_OVERFLOW: "argument of FOR SYSTEM_TIME AS OF is in the future");
-    }
-    Ok(timestamp)
+    Ok(Timestamp(time.saturating_add(EPOCH_MICROSECONDS)))
 }
 
 /// Returns the positions of the table's columns that a scan reads.
