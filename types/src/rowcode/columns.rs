@@ -46,7 +46,7 @@ impl RowLayout {
         let headers = [(false, false), (true, false), (false, true), (true, true)];
         let header = |(has_nulls, is_wide)| {
             let mut bytes = Vec::new();
-            packed::write_header(self, &plan, has_nulls, is_wide, &mut bytes);
+            packed::write_header(&plan, has_nulls, is_wide, &mut bytes);
             PackedHeader { bytes, has_nulls, is_wide }
         };
         Ok(PackedSections {

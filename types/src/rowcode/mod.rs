@@ -90,6 +90,23 @@ pub struct ColumnCell {
     pub qualifier: Vec<u8>,
 }
 
+impl ColumnCell {
+    /// Returns whether its column is dynamic: declared by a statement only.
+    pub fn is_dynamic(&self) -> bool {
+        self.qualifier.first() != Some(&0)
+    }
+}
+
+/// Returns the type and the value in the cell of a dynamic column; `None` if the type is not
+/// built in.
+///
+/// # Errors
+///
+/// XX001 if the bytes do not decode.
+pub fn dynamic_value(packed: &[u8]) -> Result<Option<(DataType, Datum)>> {
+    packed::dynamic_value(packed)
+}
+
 /// Returns the qualifier of the cell of a declared column, by its position in the table. No name
 /// of a column begins with its first byte, so that it is never the qualifier of a dynamic column.
 pub fn column_qualifier(column: u16) -> [u8; 3] {
@@ -505,7 +522,13 @@ impl<'l> RowDecoder<'l> {
         for (cell, target) in &self.column_cells {
             match packed.get(*cell).copied().flatten() {
                 Some(bytes) => {
-                    PackedRow::parse(bytes)?.read(&target.slot, &mut sinks[target.output])?
+                    let row = PackedRow::parse(bytes)?;
+                    if let Some(dynamic) =
+                        self.layout.column_cell(*cell).filter(|cell| cell.is_dynamic())
+                    {
+                        row.check_dynamic(&target.slot, &dynamic.qualifier)?;
+                    }
+                    row.read(&target.slot, &mut sinks[target.output])?;
                 }
                 None if self.layout.expiring.contains(&self.layout.family_of_cell(*cell)) => {
                     sinks[target.output].put_datum(&Datum::Null);

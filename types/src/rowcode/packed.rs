@@ -52,6 +52,8 @@ pub(super) struct Slot {
 #[derive(Debug, Clone)]
 pub(super) struct CellPlan {
     pub(super) slots: SmallVec<[Slot; 24]>,
+    /// The second field of the header: the schema version, or the type of a dynamic column.
+    stamp: u32,
     fixed_bytes: usize,
     variable_count: usize,
 }
@@ -59,7 +61,11 @@ pub(super) struct CellPlan {
 impl CellPlan {
     pub(super) fn new(layout: &RowLayout, cell: usize) -> Result<CellPlan> {
         if let Some(of_column) = layout.column_cell(cell) {
-            return Ok(Self::of_columns(layout, &[of_column.column]));
+            let mut plan = Self::of_columns(layout, &[of_column.column]);
+            if of_column.is_dynamic() {
+                plan.stamp = dynamic_type(&layout.columns[of_column.column].data_type);
+            }
+            return Ok(plan);
         }
         const NONE: usize = usize::MAX;
         let mut columns: SmallVec<[usize; 32]> = SmallVec::new();
@@ -82,7 +88,8 @@ impl CellPlan {
 
     /// Returns the plan of a cell whose slots have these columns.
     fn of_columns(layout: &RowLayout, columns: &[usize]) -> CellPlan {
-        let mut plan = CellPlan { slots: SmallVec::new(), fixed_bytes: 0, variable_count: 0 };
+        let (stamp, fixed_bytes, variable_count) = (layout.schema_version, 0, 0);
+        let mut plan = CellPlan { slots: SmallVec::new(), stamp, fixed_bytes, variable_count };
         for (number, &column) in columns.iter().enumerate() {
             let data_type = &layout.columns[column].data_type;
             let width = value::width(data_type);
@@ -146,11 +153,11 @@ pub(super) fn write(
     // An upper bound decides, so that one pass is enough; nested values have no bound, but are
     // usually small.
     let wide = variable_bytes > usize::from(u16::MAX);
-    write_header(layout, plan, has_nulls, wide, out);
+    write_header(plan, has_nulls, wide, out);
     let mut written = write_values(plan, values, (has_nulls, wide), out, pace)?;
     if !wide && written > usize::from(u16::MAX) {
         out.truncate(start);
-        write_header(layout, plan, has_nulls, true, out);
+        write_header(plan, has_nulls, true, out);
         written = write_values(plan, values, (has_nulls, true), out, pace)?;
     }
     if u32::try_from(written).is_err() {
@@ -195,16 +202,10 @@ fn write_values(
 }
 
 /// Appends the header of a packed row.
-pub(super) fn write_header(
-    layout: &RowLayout,
-    plan: &CellPlan,
-    has_nulls: bool,
-    wide: bool,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn write_header(plan: &CellPlan, has_nulls: bool, wide: bool, out: &mut Vec<u8>) {
     let flags = VERSION | if has_nulls { HAS_NULLS } else { 0 } | if wide { WIDE } else { 0 };
     out.push(flags);
-    varint::put(u64::from(layout.schema_version), out);
+    varint::put(u64::from(plan.stamp), out);
     varint::put(plan.slots.len() as u64, out);
     varint::put(plan.fixed_bytes as u64, out);
     varint::put(plan.variable_count as u64, out);
@@ -253,6 +254,8 @@ fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Re
 pub(super) struct PackedRow<'a> {
     /// The number of its slots; columns added later have higher slots.
     pub(super) slot_count: usize,
+    /// The schema version, or the type of a dynamic column.
+    stamp: u32,
     nulls: Option<&'a [u8]>,
     fixed: &'a [u8],
     ends: &'a [u8],
@@ -261,16 +264,38 @@ pub(super) struct PackedRow<'a> {
     variable: &'a [u8],
 }
 
-/// Consumes the flags and the schema version of a packed row, and returns the flags.
+/// Returns the OID that the cell of a dynamic column has for a type. Types with the same form
+/// have the same.
+pub(super) fn dynamic_type(data_type: &DataType) -> u32 {
+    match data_type {
+        DataType::Varchar => DataType::Text.oid(),
+        other => other.oid(),
+    }
+}
+
+/// Returns the type and the value in the cell of a dynamic column; `None` if the type is not
+/// built in.
+pub(super) fn dynamic_value(bytes: &[u8]) -> Result<Option<(DataType, Datum)>> {
+    let row = PackedRow::parse(bytes)?;
+    let Some(data_type) = DataType::from_oid(row.stamp) else { return Ok(None) };
+    let width = value::width(&data_type);
+    let slot = Slot { number: 0, column: 0, data_type: data_type.clone(), width, position: 0 };
+    let mut value = [Datum::Null];
+    row.read(&slot, &mut value[0])?;
+    let [value] = value;
+    Ok(Some((data_type, value)))
+}
+
+/// Consumes the flags and the schema version of a packed row, and returns them.
 #[inline]
-fn take_flags(bytes: &mut &[u8]) -> Result<u8> {
+fn take_flags(bytes: &mut &[u8]) -> Result<(u8, u32)> {
     let (&flags, rest) = bytes.split_first().ok_or_else(|| corrupt("row is empty"))?;
     if flags & VERSION_MASK != VERSION || flags & !KNOWN != 0 {
         return Err(corrupt("unsupported version"));
     }
     *bytes = rest;
-    take_varint(bytes)?;
-    Ok(flags)
+    let stamp = take_varint(bytes)?;
+    Ok((flags, stamp as u32))
 }
 
 /// Returns the number of slots of a packed row.
@@ -283,7 +308,7 @@ impl<'a> PackedRow<'a> {
     #[inline]
     pub(super) fn parse(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
         let mut rest = bytes;
-        let flags = take_flags(&mut rest)?;
+        let (flags, stamp) = take_flags(&mut rest)?;
         let slot_count = take_varint(&mut rest)?;
         let fixed_bytes = take_varint(&mut rest)?;
         let variable_count = take_varint(&mut rest)?;
@@ -300,7 +325,24 @@ impl<'a> PackedRow<'a> {
         let (fixed, rest) = rest.split_at_checked(fixed_bytes).ok_or_else(cut_off)?;
         let (ends, variable) =
             rest.split_at_checked(variable_count * end_bytes).ok_or_else(cut_off)?;
-        Ok(PackedRow { slot_count, nulls, fixed, ends, wide, variable })
+        Ok(PackedRow { slot_count, stamp, nulls, fixed, ends, wide, variable })
+    }
+
+    /// Checks that a dynamic column has the type that a statement has declared, unless it is NULL.
+    ///
+    /// # Errors
+    ///
+    /// 42804 if it has another type.
+    pub(super) fn check_dynamic(&self, slot: &Slot, qualifier: &[u8]) -> Result<()> {
+        let is_null =
+            self.nulls.is_some_and(|bitmap| bitmap.first().is_some_and(|byte| byte & 1 == 1));
+        if is_null || self.stamp == dynamic_type(&slot.data_type) {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(qualifier);
+        let stored = DataType::from_oid(self.stamp);
+        let stored = stored.as_ref().map_or("another type", DataType::sql_name);
+        bail!(DATATYPE_MISMATCH: "dynamic column \"{name}\" is of type {stored}, not {}", slot.data_type.sql_name());
     }
 
     /// Decodes the value of an existing slot into a sink.

@@ -135,7 +135,10 @@ impl CellRows {
         let is_put = matches!(cell.cell_type, CellType::Put | CellType::ExpiringPut);
         let layout = self.target.layout();
         let number = layout.cell_named(usize::from(cell.family), cell.qualifier);
-        let Some(number) = number.filter(|_| is_put) else { return Ok(Datum::Null) };
+        let Some(number) = number.filter(|_| is_put) else {
+            let is_dynamic = is_put && !layout.column_cells.is_empty();
+            return if is_dynamic { dynamic_column(cell) } else { Ok(Datum::Null) };
+        };
         let only = layout.column_of_cell(number);
         let columns = only.as_ref().map_or(family.columns.as_slice(), std::slice::from_ref);
         let mut packed = vec![None; layout.cell_count()];
@@ -180,6 +183,17 @@ impl Operator for CellRows {
     }
 }
 
+/// Returns the value of a dynamic column, as a JSON object; NULL for a user-defined type.
+fn dynamic_column(cell: &CellRef<'_>) -> Result<Datum> {
+    let Some((data_type, value)) = types::rowcode::dynamic_value(cell.value)? else {
+        return Ok(Datum::Null);
+    };
+    let name = String::from_utf8_lossy(cell.qualifier);
+    let mut text = String::new();
+    json::write_object([(&*name, &data_type, &value)].into_iter(), &mut text);
+    Ok(Datum::Nested(Nested::Json(text.into())))
+}
+
 /// Returns the families of the rows, by index.
 fn families(target: &RegionFunctionTarget) -> Vec<FamilyCells> {
     let (table, layout) = (&target.table, target.layout());
@@ -210,6 +224,57 @@ fn families(target: &RegionFunctionTarget) -> Vec<FamilyCells> {
     (0..layout.family_count).map(family).collect()
 }
 
+/// Conditions on the names of columns, all of which must hold.
+#[derive(Default)]
+struct NameConditions {
+    equal: Option<String>,
+    prefix: Option<String>,
+    /// First name.
+    start: Option<String>,
+    /// Name after the last one.
+    stop: Option<String>,
+}
+
+impl NameConditions {
+    fn hold(&self, name: &str) -> bool {
+        self.equal.as_ref().is_none_or(|equal| name == equal)
+            && self.prefix.as_ref().is_none_or(|prefix| name.starts_with(prefix.as_str()))
+            && self.start.as_ref().is_none_or(|start| name >= start.as_str())
+            && self.stop.as_ref().is_none_or(|stop| name < stop.as_str())
+    }
+
+    /// Returns the filter for the cells of these columns; `None` for all. The qualifier of a
+    /// declared column is its number, that of a dynamic one its name.
+    fn filter(&self, target: &RegionFunctionTarget) -> Option<Filter> {
+        let given = [&self.equal, &self.prefix, &self.start, &self.stop];
+        if given.iter().all(|condition| condition.is_none()) {
+            return None;
+        }
+        let equal =
+            |qualifier: &[u8]| Filter::Qualifier(Comparison::binary(CompareOp::Equal, qualifier));
+        let bytes = |text: &String| text.as_bytes().to_vec();
+        let mut dynamic: Vec<Filter> =
+            self.equal.iter().map(|name| equal(name.as_bytes())).collect();
+        dynamic.extend(self.prefix.iter().map(|prefix| Filter::ColumnPrefix(vec![bytes(prefix)])));
+        let layout = target.layout();
+        // Numbers begin with the byte 0, which no name has.
+        let first_name = (!layout.column_cells.is_empty()).then(|| vec![1]);
+        let start = self.start.as_ref().map(bytes).or(first_name.filter(|_| self.equal.is_none()));
+        let stop = self.stop.as_ref().map(bytes);
+        dynamic.push(Filter::ColumnRange {
+            start: start.map_or(Bound::Unbounded, Bound::Included),
+            stop: stop.map_or(Bound::Unbounded, Bound::Excluded),
+        });
+        let is_named = |cell: &usize| {
+            let column = layout.column_of_cell(*cell);
+            column.is_some_and(|column| self.hold(target.table.columns[column].shown_name()))
+        };
+        let declared = (0..layout.cell_count()).filter(is_named);
+        let declared = declared.map(|cell| equal(layout.qualifier_of_cell(cell)));
+        Some(Filter::Any([Filter::All(dynamic)].into_iter().chain(declared).collect()))
+    }
+}
+
 /// Returns the scan of a call with these arguments, over all rows.
 fn scan(
     target: &RegionFunctionTarget,
@@ -217,11 +282,10 @@ fn scan(
     given: &[(String, Datum)],
 ) -> Result<Scan> {
     let mut scan = Scan { batch: Some(BATCH_ROWS as u32), ..Scan::all() };
-    let (mut filters, mut window) = (Vec::new(), CellWindow::ALL);
-    let (mut first, mut end) = (Bound::Unbounded, Bound::Unbounded);
+    let (mut names, mut window) = (NameConditions::default(), CellWindow::ALL);
     let TimeRange { mut min, mut max, .. } = TimeRange::ALL;
     for (name, value) in given {
-        let bytes = || value.as_str().unwrap_or_default().as_bytes().to_vec();
+        let text = || value.as_str().map(str::to_owned);
         let time = || {
             let micros = match value {
                 Datum::Timestamptz(micros) => *micros,
@@ -240,22 +304,10 @@ fn scan(
                 };
                 scan = scan.family(family as u8);
             }
-            "qualifier" => {
-                let layout = target.layout();
-                let is_named = |cell: &usize| {
-                    let column = layout.column_of_cell(*cell);
-                    column.is_some_and(|column| {
-                        value.as_str() == Some(target.table.columns[column].shown_name())
-                    })
-                };
-                let declared = (0..layout.cell_count()).find(is_named);
-                let qualifier =
-                    declared.map_or_else(bytes, |cell| layout.qualifier_of_cell(cell).to_vec());
-                filters.push(Filter::Qualifier(Comparison::binary(CompareOp::Equal, qualifier)));
-            }
-            "qualifier_prefix" => filters.push(Filter::ColumnPrefix(vec![bytes()])),
-            "qualifier_start" => first = Bound::Included(bytes()),
-            "qualifier_stop" => end = Bound::Excluded(bytes()),
+            "qualifier" => names.equal = text(),
+            "qualifier_prefix" => names.prefix = text(),
+            "qualifier_start" => names.start = text(),
+            "qualifier_stop" => names.stop = text(),
             "cell_offset" => window.offset = count(name, value, 0)?,
             "cell_limit" => window.limit = count(name, value, 0)?,
             "time_start" => min = time(),
@@ -263,13 +315,10 @@ fn scan(
             other => return Err(err!(INTERNAL_ERROR: "unknown parameter \"{other}\" of cells()")),
         }
     }
-    if (&first, &end) != (&Bound::Unbounded, &Bound::Unbounded) {
-        filters.push(Filter::ColumnRange { start: first, stop: end });
-    }
     if window.limit == 0 {
         scan.limit = Some(0);
     }
-    scan.filter = (!filters.is_empty()).then_some(Filter::All(filters));
+    scan.filter = names.filter(target);
     scan.cells = window;
     scan.time_range = TimeRange::new(min, max);
     Ok(scan)
