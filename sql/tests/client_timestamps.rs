@@ -14,17 +14,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use coprocessors::index::check;
 use sql::EngineOptions;
-use sql::catalog::name::ObjectName;
 use sql::engine::Engine;
 use sql::session::{Session, SessionOptions};
 use store::env::fault::{FaultEnv, Unsynced};
-use store::transaction::TransactionOptions;
 use store::{Options, Store};
 
-use crate::random::Random;
-use crate::server::answer;
+use crate::random::{Random, number};
+use crate::server::{answer, index_differences};
 
 /// Number of cases in a run of all tests.
 const CASES: u64 = 12;
@@ -426,14 +423,8 @@ impl Run {
     /// Asserts that each index has exactly the entries of the rows.
     fn check_indexes(&self) {
         let engine = self.engine.as_ref().unwrap();
-        let catalog = engine.catalog();
-        let table = catalog.table_named(&ObjectName::public("t")).unwrap();
-        engine.store().wait_for_commits().unwrap();
-        let transaction = engine.store().begin(TransactionOptions::default());
-        transaction.begin_statement();
-        for index in &table.indexes {
-            let found = check(&transaction, table.id, &index.spec).unwrap();
-            assert_eq!((found.missing, found.extra), (0, 0), "{}{}", index.name, self.shown());
+        for (index, found) in index_differences(engine, "t") {
+            assert_eq!((found.missing, found.extra), (0, 0), "{index}: {found:?}{}", self.shown());
         }
     }
 }
@@ -441,10 +432,6 @@ impl Run {
 fn text(rows: &BTreeMap<i32, Values>) -> String {
     let line = |(id, row): (&i32, &Values)| format!("{id}|{}|{}\n", shown(row[0]), shown(row[1]));
     rows.iter().map(line).collect()
-}
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
 #[test]

@@ -14,17 +14,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use coprocessors::index::check;
 use sql::EngineOptions;
-use sql::catalog::name::ObjectName;
 use sql::engine::Engine;
 use sql::session::{Session, SessionOptions};
 use store::env::fault::{FaultEnv, Unsynced};
-use store::transaction::TransactionOptions;
 use store::{Options, Store};
 
-use crate::random::Random;
-use crate::server::answer;
+use crate::random::{Random, number};
+use crate::server::{answer, index_differences};
 
 /// Number of cases in a run of all tests.
 const CASES: u64 = 4;
@@ -809,15 +806,8 @@ impl Run {
     /// Asserts that each index has exactly the entries of the rows.
     fn check_indexes(&self) {
         let engine = self.engine.as_ref().unwrap();
-        let catalog = engine.catalog();
-        let table = catalog.table_named(&ObjectName::public("t")).unwrap();
-        engine.store().wait_for_commits().unwrap();
-        let transaction = engine.store().begin(TransactionOptions::default());
-        transaction.begin_statement();
-        for index in &table.indexes {
-            let found = check(&transaction, table.id, &index.spec).unwrap();
-            let differences = (found.missing, found.extra);
-            assert_eq!(differences, (0, 0), "{}: {found:?}{}", index.name, self.shown());
+        for (index, found) in index_differences(engine, "t") {
+            assert_eq!((found.missing, found.extra), (0, 0), "{index}: {found:?}{}", self.shown());
         }
     }
 }
@@ -846,10 +836,6 @@ fn time(until: Option<i64>) -> String {
 fn hint(index: &str) -> String {
     let name = index.split("INDEX ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     format!("/*+ INDEX(t {name}) */ ")
-}
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
 #[test]

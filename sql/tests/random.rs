@@ -1,5 +1,10 @@
 //! Random numbers of randomised tests, which a seed determines.
 
+/// Returns the number in an environment variable.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
 /// Pseudo-random number generator (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 

@@ -7,9 +7,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use coprocessors::index::{IndexDifference, check};
+use sql::catalog::name::ObjectName;
+use sql::catalog::table::Index;
 use sql::engine::Engine;
 use sql::session::{Execution, Session, SessionOptions, parse};
 use sql::{EngineOptions, Error};
+use store::transaction::TransactionOptions;
 use store::{Options, Store};
 use types::{Batch, DataType};
 
@@ -73,6 +77,19 @@ impl Server {
 
 fn open(directory: &Path, options: EngineOptions) -> Result<Arc<Engine>, Error> {
     Engine::open(Store::open(directory, Options::default())?, options)
+}
+
+/// Compares the indexes of a table with its rows; returns their names and differences.
+pub(crate) fn index_differences(engine: &Engine, table: &str) -> Vec<(String, IndexDifference)> {
+    let catalog = engine.catalog();
+    let table = catalog.table_named(&ObjectName::public(table)).unwrap();
+    engine.store().wait_for_commits().unwrap();
+    let transaction = engine.store().begin(TransactionOptions::default());
+    transaction.begin_statement();
+    let compared = |index: &Arc<Index>| {
+        (index.name.clone(), check(&transaction, table.id, &index.spec).unwrap())
+    };
+    table.indexes.iter().map(compared).collect()
 }
 
 /// Executes the statements of a message. Rows have `|` between columns; errors and notices are

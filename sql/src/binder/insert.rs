@@ -11,7 +11,8 @@ use types::expr::Expr;
 
 use crate::ast::constant_run::ConstantRun;
 use crate::ast::{
-    self, AssignedValue, CellAttributes, InsertSource, OnDuplicate, Overriding, TargetColumn,
+    self, AssignedValue, CellAttributes, InsertSource, OnDuplicate, Overriding, SelectItem,
+    TargetColumn,
 };
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
@@ -21,7 +22,7 @@ use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
 use crate::binder::part_assignment::{AssignmentPart, in_domain, no_value};
 use crate::binder::query::{uneven_values, values_plan};
-use crate::binder::scope::Scope;
+use crate::binder::scope::{Scope, ScopeRelation};
 use crate::binder::typed::Typed;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
 use crate::catalog::record::IdentityRecord;
@@ -40,21 +41,29 @@ impl Binder<'_> {
             None => (OnConflict::Error, None),
             Some(clause) => self.bind_on_conflict(&written, &alias, clause)?,
         };
-        let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
-        let (scope, types) = (Scope::of(written.relation(&alias)), column_types(&table));
-        let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
-        let attributes = CellAttributes::default();
-        let insert = Insert {
-            table,
+        let bound = Insert {
+            table: Arc::clone(&written.table),
             source,
             named_columns,
             on_conflict,
             conflict_row,
-            attributes,
-            checks,
-            returning,
+            attributes: CellAttributes::default(),
+            checks: written.checks(&mut self.parameters),
+            returning: None,
         };
-        Ok(returning_query(BoundPlan::Insert(insert), query))
+        self.with_returning(bound, written.relation(&alias), &insert.returning)
+    }
+
+    /// Adds RETURNING to the plan of a statement that inserts rows.
+    fn with_returning(
+        &mut self,
+        insert: Insert,
+        relation: ScopeRelation,
+        items: &[SelectItem],
+    ) -> Result<BoundPlan> {
+        let types = column_types(&insert.table);
+        let (returning, query) = self.bind_returning(Scope::of(relation), types, items)?;
+        Ok(returning_query(BoundPlan::Insert(Insert { returning, ..insert }), query))
     }
 
     /// Binds UPSERT.
@@ -66,8 +75,7 @@ impl Binder<'_> {
             }
             written.table = self.with_dynamic_columns(&written.table, &upsert.dynamic_columns)?;
         }
-        let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
-        let name = written.name();
+        let (table, name) = (Arc::clone(&written.table), written.name());
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {
             let what = format!("hint {} in UPSERT", hint.name);
@@ -86,8 +94,6 @@ impl Binder<'_> {
                 self.bind_conflict_action(&written, scope, target, (list, None))?
             }
         };
-        let (scope, types) = (Scope::of(written.relation(name)), column_types(&table));
-        let (returning, query) = self.bind_returning(scope, types, &upsert.returning)?;
         let attributes = self.bind_cell_attributes((&table, false), &upsert.attributes)?;
         if upsert.on_duplicate.is_some()
             && let Some(first) = upsert.attributes.expressions().next()
@@ -98,17 +104,17 @@ impl Binder<'_> {
             )
             .at(first.position()));
         }
-        let insert = Insert {
+        let bound = Insert {
             table,
             source,
             named_columns,
             on_conflict,
             conflict_row,
             attributes,
-            checks,
-            returning,
+            checks: written.checks(&mut self.parameters),
+            returning: None,
         };
-        Ok(returning_query(BoundPlan::Insert(insert), query))
+        self.with_returning(bound, written.relation(name), &upsert.returning)
     }
 
     /// Returns the plan of full rows, and the columns that the statement names.
