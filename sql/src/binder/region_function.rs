@@ -161,7 +161,10 @@ impl Binder<'_> {
                 (Some(CatalogRelation::PrimaryKey(table)), RegionFunction::Cells(_)) => {
                     (table, RegionFunction::Cells(None))
                 }
-                _ => {
+                (Some(_), _) => {
+                    bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a table"; at position);
+                }
+                (None, _) => {
                     let relation = Ident { value: name.to_owned(), position };
                     return Err(self.no_table(&TableName { schema: None, name: relation }));
                 }

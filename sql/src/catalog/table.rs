@@ -138,7 +138,7 @@ impl Table {
     pub fn index_column_names(&self, index: &Index) -> Vec<String> {
         let spec = &index.spec;
         let stored = self.key_columns().chain(spec.include.iter().copied());
-        let stored = stored.map(|column| self.columns[column].name.clone());
+        let stored = stored.map(|column| self.columns[column].listed_name().to_owned());
         spec.key_names.iter().cloned().chain(stored).collect()
     }
 }
@@ -195,6 +195,11 @@ impl Column {
         self.name == ROW_ID_NAME
     }
 
+    /// Returns its name in listings of stored columns.
+    pub fn listed_name(&self) -> &str {
+        if self.is_row_id() { ROW_ID_SHOWN } else { &self.name }
+    }
+
     /// Returns its name in statements; empty if it is hidden.
     pub fn shown_name(&self) -> &str {
         if self.dropped { "" } else { &self.name }
@@ -225,7 +230,7 @@ impl Table {
     /// Returns the description of the table for coprocessors.
     pub fn shape(&self) -> TableSchema {
         let columns = self.columns.iter().map(|column| ColumnSchema {
-            name: if column.is_row_id() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
+            name: column.listed_name().to_owned(),
             sql_type: column.sql_type.clone(),
             not_null: column.not_null,
         });

@@ -53,10 +53,12 @@ impl CellStamp {
     /// 22004 for NULL; 22008 for a time in the future, or that is not finite; 22023 for a TTL
     /// that is less than a millisecond.
     pub(super) fn of(attributes: &CellAttributes<Expr>, context: &Context) -> Result<CellStamp> {
-        let present = context.transaction.present();
         let time = |name: &str, time: &Option<Expr>| match time {
             None => Ok(None),
-            Some(time) => timestamp(name, &context.value(time)?, present).map(Some),
+            Some(time) => {
+                let time = context.value(time)?;
+                timestamp(name, &time, context.transaction.present()).map(Some)
+            }
         };
         Ok(CellStamp {
             timestamp: time("TIMESTAMP", &attributes.timestamp)?,

@@ -414,7 +414,7 @@ impl RegionFunctionTarget {
         match &self.function {
             RegionFunction::Cells(Some(index)) => self.table.index_column_names(index),
             RegionFunction::Cells(None) | RegionFunction::Endpoint(_) => {
-                self.table.columns.iter().map(|column| column.name.clone()).collect()
+                self.table.columns.iter().map(|column| column.listed_name().to_owned()).collect()
             }
         }
     }

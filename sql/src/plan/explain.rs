@@ -10,7 +10,7 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 use types::function::sets;
 
-use crate::ast::{SystemTime, SystemTimeForm};
+use crate::ast::{CellAttributes, SystemTime, SystemTimeForm};
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, JoinKind, LockedTable, MergeAction, OPERATION_COLUMN, OnConflict,
@@ -117,7 +117,9 @@ fn root_step(root: &PlanRoot, regions: RegionCounts<'_>) -> NodeDescription {
             } else {
                 "Insert"
             };
-            let line = format!("{verb}: {}{conflict}{}", insert.table.name, upkeep(&insert.table));
+            let written = attributes_text(&insert.attributes);
+            let (table, upkeep) = (&insert.table.name, upkeep(&insert.table));
+            let line = format!("{verb}: {table}{conflict}{written}{upkeep}");
             NodeDescription {
                 line,
                 names: Vec::new(),
@@ -137,7 +139,12 @@ fn root_step(root: &PlanRoot, regions: RegionCounts<'_>) -> NodeDescription {
             let set = set.map_or(String::new(), |names| format!(", set {names}"));
             let verb = change.verb();
             NodeDescription {
-                line: format!("{verb}: {}{set}{}", table.name, upkeep(table)),
+                line: format!(
+                    "{verb}: {}{set}{}{}",
+                    table.name,
+                    attributes_text(&change.attributes),
+                    upkeep(table)
+                ),
                 names: Vec::new(),
                 inputs: [&change.source.node]
                     .into_iter()
@@ -622,6 +629,14 @@ fn read_names(read: &[usize], layout_names: &[String]) -> Vec<String> {
             column => layout_names.get(column).cloned().unwrap_or_default(),
         })
         .collect()
+}
+
+/// Returns `, timestamp: …` and so on of the cells that a statement writes.
+fn attributes_text(attributes: &CellAttributes<Expr>) -> String {
+    let CellAttributes { timestamp, version, ttl } = attributes;
+    let named = [("timestamp", timestamp), ("version", version), ("ttl", ttl)];
+    let given = named.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    given.map(|(name, value)| format!(", {name}: {}", text(value, &[]))).collect()
 }
 
 fn system_rows_line(rows: &SystemRowsNode, regions: RegionCounts<'_>) -> String {
