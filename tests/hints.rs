@@ -32,6 +32,7 @@ INSERT INTO t (id, v) VALUES (1, 1);
 /// Parts of sentences, and the statements that they recommend.
 const ADVICE: &[(&str, &[&str])] = &[
     ("Declare the columns with ALTER TABLE.", &["ALTER TABLE t ADD declared int"]),
+    ("Use SELECT pg_get_viewdef('{name}').", &["SELECT pg_get_viewdef('view')"]),
     ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",

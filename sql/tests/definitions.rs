@@ -184,3 +184,58 @@ fn temporary_tables_are_dropped_with_session_and_server() {
         "0\n"
     );
 }
+
+#[test]
+fn show_create_table_restores_definitions() {
+    let mut server = Server::start(EngineOptions::default);
+    let tables = ["parent", "child", "reading", "\"Odd name\"", "keyless", "counter"];
+    server.run("a", SHOWN_TABLES);
+    for table in tables {
+        let text = server.run("a", &format!("SHOW CREATE TABLE {table}"));
+        let (name, text) = text.trim_end().split_once('|').unwrap();
+        assert_eq!(name, table);
+        // Names are visible in the other schema, so that the text has no schemas either.
+        server.run("b", "CREATE SCHEMA IF NOT EXISTS other; SET search_path = other");
+        let answer = server.run("b", text);
+        assert!(answer.lines().all(|line| line == "ok"), "{text}\n{answer}");
+        let again = server.run("b", &format!("SHOW CREATE TABLE {table}"));
+        assert_eq!(again.trim_end().split_once('|').unwrap().1, text);
+    }
+    let reading = server.run("a", "SHOW CREATE TABLE reading");
+    for part in [
+        "raw.payload bytea",
+        "PRIMARY KEY (device, at DESC)",
+        "salt_buckets='4'",
+        "\"0.versions\"='3'",
+        "\"raw.ttl\"='86400 seconds'",
+        "CREATE INDEX reading_at ON reading USING btree (at DESC) WITH (salt_buckets='2')",
+        "ATTACH COPROCESSOR audit AS log",
+    ] {
+        assert!(reading.contains(part), "{part}: {reading}");
+    }
+    server.run("a", "CREATE VIEW v AS SELECT 1 AS a");
+    assert!(server.run("a", "SHOW CREATE TABLE v").contains("42809"));
+    assert!(server.run("a", "SHOW CREATE TABLE absent").contains("42P01"));
+    assert!(server.run("a", "SHOW CREATE TABLE other.child").contains("FOREIGN KEY"));
+}
+
+const SHOWN_TABLES: &str = "\
+    CREATE TABLE parent (a int, b text COLLATE \"C\", PRIMARY KEY (a, b));
+    CREATE TABLE child (id serial PRIMARY KEY, a int DEFAULT 1 + 2, b text NOT NULL DEFAULT 'it''s',
+        n numeric(10, 2) CHECK (n > 0), double int GENERATED ALWAYS AS (a * 2) STORED,
+        tags text[] DEFAULT '{}', CONSTRAINT one UNIQUE NULLS NOT DISTINCT (a, b),
+        FOREIGN KEY (a, b) REFERENCES parent ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED);
+    CREATE UNIQUE INDEX child_lower ON child (lower(b)) WHERE a > 0;
+    ALTER TABLE child ADD CONSTRAINT later CHECK (a > 5) NOT VALID;
+    CREATE TABLE seen (id bigint PRIMARY KEY);
+    CREATE TABLE reading (device int, at timestamp, raw.payload bytea, raw.note varchar(20), celsius real,
+        PRIMARY KEY (device, at DESC)) WITH (versions = 3, ttl = '1 day', salt_buckets = 4, compression = 'zstd');
+    CREATE INDEX reading_at ON reading (at DESC) WITH (salt_buckets = 2);
+    ALTER TABLE reading ALTER FAMILY raw SET (versions = 7);
+    ALTER TABLE reading ATTACH COPROCESSOR audit AS log PRIORITY 20 WITH (table = 'reading_log');
+    CREATE TABLE \"Odd name\" (\"select\" int PRIMARY KEY, \"F\".\"a b\" text) WITH (storage = cell);
+    ALTER TABLE \"Odd name\" ADD FAMILY unused (ttl = 10);
+    CREATE TABLE keyless (a int GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY -2 MAXVALUE 10), b int);
+    CREATE SEQUENCE own AS int START 3 CYCLE MAXVALUE 30 CACHE 2;
+    CREATE UNLOGGED TABLE counter (id bigint PRIMARY KEY DEFAULT nextval('own'), n bigint);
+    ALTER SEQUENCE own OWNED BY counter.id";

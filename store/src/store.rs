@@ -50,8 +50,10 @@ const CACHE_REFILLS: u64 = 16;
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::endpoint_calls::EndpointCallStatus;
-pub use crate::family_store::CompactionStatistics;
-pub use crate::region::{HoldGuard, LoadStatistics, RegionStatus, ReplicaStatus};
+pub use crate::family_store::{CompactionStatistics, FamilyStatus, FileStatus};
+pub use crate::region::{
+    HoldGuard, LoadStatistics, RegionFamilyStatus, RegionStatus, ReplicaStatus,
+};
 pub use crate::region_replacement::{RegionReplacement, SplitPoint};
 pub use crate::schedule::CompactionStatus;
 pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
@@ -434,6 +436,16 @@ impl Store {
         let table = self.engine.table(table)?;
         let feed = &self.engine.reads.feed;
         Ok(table.regions().all().iter().map(|region| region.status(feed)).collect())
+    }
+
+    /// Returns the stores of a table: those of each family of each region, in row order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`].
+    pub fn stores(&self, table: TableId) -> Result<Vec<RegionFamilyStatus>> {
+        let regions = self.engine.table(table)?.regions();
+        Ok(regions.all().iter().flat_map(|region| region.stores()).collect())
     }
 
     /// Returns an estimate of the rows of a table: from the counts of store files and memstores,

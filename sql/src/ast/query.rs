@@ -118,6 +118,24 @@ pub struct Select {
     pub position: usize,
 }
 
+impl Select {
+    /// Returns a SELECT that consists of its list only.
+    pub fn of_items(items: Vec<SelectItem>, position: usize) -> Select {
+        Select {
+            distinct: None,
+            items,
+            from: Vec::new(),
+            selection: None,
+            group_by: Vec::new(),
+            distinct_groups: false,
+            having: None,
+            windows: Vec::new(),
+            hints: Vec::new(),
+            position,
+        }
+    }
+}
+
 /// The DISTINCT clause.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distinct {

@@ -578,18 +578,9 @@ fn wrap(query: QueryExpr) -> Select {
     let position = query.position;
     let name = Ident { value: "subquery".to_owned(), position };
     let alias = Some(TableAlias { name, columns: Vec::new() });
-    Select {
-        distinct: None,
-        items: vec![SelectItem::Wildcard { qualifier: Vec::new(), position }],
-        from: vec![TableRef::Subquery { query: Box::new(query), lateral: false, alias }],
-        selection: None,
-        group_by: Vec::new(),
-        distinct_groups: false,
-        having: None,
-        windows: Vec::new(),
-        hints: Vec::new(),
-        position,
-    }
+    let from = vec![TableRef::Subquery { query: Box::new(query), lateral: false, alias }];
+    let items = vec![SelectItem::Wildcard { qualifier: Vec::new(), position }];
+    Select { from, ..Select::of_items(items, position) }
 }
 
 pub(super) fn nulls_order(first: bool) -> NullsOrder {

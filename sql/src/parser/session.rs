@@ -2,14 +2,16 @@
 //! commands.
 
 use sqlparser::tokenizer::Token;
-use types::key_words;
+use types::datatype::RegKind;
+use types::function::quote_ident;
+use types::{DataType, key_words};
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    DeclareCursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue,
-    Prepare, SetConstraints, SetScope, SetVariable, SettingClause, Statement, TableName,
-    TransactionModes,
+    DeclareCursor as CursorDeclaration, Expr, FetchDirection, Ident, IsolationLevel, OptionValue,
+    Prepare, QueryBody, QueryExpr, Select, SelectItem, SetConstraints, SetScope, SetVariable,
+    SettingClause, Statement, TableName, TransactionModes, TypeName,
 };
 
 impl TokenCursor<'_> {
@@ -263,7 +265,40 @@ impl TokenCursor<'_> {
 
     pub(super) fn show(&mut self) -> Result<Statement> {
         self.expect_words(&["show"])?;
+        if self.take_words(&["create", "table"]) {
+            return self.show_create_table();
+        }
         Ok(Statement::Show(self.shown_name()?))
+    }
+
+    /// Reads `SHOW CREATE TABLE t`, a query of the function of that name.
+    fn show_create_table(&mut self) -> Result<Statement> {
+        let position = self.position();
+        let name = self.table_name()?;
+        let parts = name.schema.iter().chain([&name.name]);
+        let value = parts.map(|part| quote_ident(&part.value)).collect::<Vec<_>>().join(".");
+        let of_type = |data_type: DataType| TypeName {
+            sql_type: data_type.into(),
+            named: None,
+            collation: None,
+            position,
+        };
+        let type_name = of_type(DataType::Reg(RegKind::Class));
+        let table = Expr::TypedString { type_name, value, position };
+        let shown = Expr::Cast {
+            operand: Box::new(table.clone()),
+            type_name: of_type(DataType::Text),
+            position,
+        };
+        let definition = self.call_of("show_create_table", position, vec![table]);
+        let item = |expr, alias: &str| SelectItem::Expr {
+            expr,
+            alias: Some(Ident { value: alias.to_owned(), position }),
+        };
+        let items = vec![item(shown, "table_name"), item(definition, "create_statement")];
+        let select = Select::of_items(items, position);
+        let query = QueryExpr::bare(QueryBody::Select(Box::new(select)), position);
+        Ok(Statement::Query(Box::new(query)))
     }
 
     pub(super) fn reset(&mut self) -> Result<Statement> {

@@ -33,7 +33,7 @@ use crate::system::view_cache::SystemViewCache;
 use crate::system::views::{DefinitionContext, roles, timestamptz};
 use crate::system::{
     Row, SystemContext, constants, pg_proc, privileges, pseudo_types, reg_names, session,
-    user_functions,
+    table_definition, user_functions,
 };
 
 /// The arguments of a call. Arguments of strict functions are not NULL.
@@ -239,6 +239,27 @@ fn index_definition(
     text_or_null(definition::index(objects, relation, column, shown))
 }
 
+/// Returns the statements that create a table.
+fn create_statement(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    number: u32,
+) -> Result<Datum> {
+    let Some(relation) = objects.relation(number) else { return Ok(Datum::Null) };
+    let table = match &relation.kind {
+        SystemRelationKind::Table(table) => table,
+        SystemRelationKind::View(_) | SystemRelationKind::Materialized(..) => {
+            let name = &relation.name;
+            let error = err!(WRONG_OBJECT_TYPE: "\"{name}\" is not a table");
+            let name = name.replace('\'', "''");
+            return Err(error.with_hint(format!("Use SELECT pg_get_viewdef('{name}').")));
+        }
+        _ => bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a table", relation.name),
+    };
+    let text = table_definition::statements(objects, (relation, table), &source.viewer());
+    Ok(text_or_null(text))
+}
+
 /// Returns the comment that COMMENT ON has set.
 fn description<'o>(
     objects: &'o CatalogObjects,
@@ -300,6 +321,7 @@ fn defined(
         }
         "pg_get_indexdef" => index_definition(source, objects, arguments),
         "pg_get_viewdef" => view_definition(source, objects, arguments)?,
+        "show_create_table" => create_statement(source, objects, first)?,
         "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {
             let role = roles(&source.viewer()).into_iter().find(|(number, _)| *number == first);

@@ -23,6 +23,7 @@ mod pg_type;
 mod privileges;
 mod pseudo_types;
 mod session;
+mod table_definition;
 mod view_query;
 mod relation_definitions;
 mod view_cache;

@@ -29,7 +29,7 @@ use crate::compaction::{
 };
 use crate::descriptor::{FamilyDescriptor, RegionId, RetiredRule, RowRange, TableId};
 use crate::error::{Damage, Error, RESTORE, Result};
-use crate::file::StoreFile;
+use crate::file::{FileProperties, StoreFile};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::options::Options;
 use crate::run::{FileRecord, LiveFile, Run, assemble};
@@ -131,14 +131,27 @@ pub(crate) struct RewriteOutput {
 pub struct FamilyStatus {
     /// Bytes of all memstores.
     pub memstore_bytes: u64,
-    /// Live store files by id, with their sizes in bytes.
-    pub files: Vec<(u64, u64)>,
-    /// Number of cells in files.
-    pub file_cells: u64,
+    /// Number of sorted runs.
+    pub run_count: usize,
+    /// Live store files, oldest first.
+    pub files: Vec<FileStatus>,
     /// Block cache hits and misses of its reads.
     pub cache: CacheUse,
     /// The damage that prevents reads of the family, if any.
     pub damage: Option<Arc<Damage>>,
+}
+
+/// Status of a live store file.
+#[derive(Debug, Clone)]
+pub struct FileStatus {
+    /// Its record in the manifest.
+    pub record: FileRecord,
+    /// Its bytes; an estimate for a part.
+    pub byte_count: u64,
+    /// True if the region has only a part of the file, which a split left in two regions.
+    pub is_part: bool,
+    /// Metadata of its cells; the counts are those of the whole file.
+    pub properties: FileProperties,
 }
 
 impl FamilyStore {
@@ -555,10 +568,17 @@ impl FamilyStore {
     /// Returns the statistics.
     pub fn status(&self) -> FamilyStatus {
         let view = self.view.load();
+        let files = view.runs.iter().flat_map(|run| run.records().zip(run.files()));
+        let files = files.map(|(record, LiveFile { file, .. })| FileStatus {
+            record,
+            byte_count: file.byte_count(),
+            is_part: file.is_part(),
+            properties: file.properties().clone(),
+        });
         FamilyStatus {
             memstore_bytes: view.memstores().map(|memstore| memstore.byte_count()).sum(),
-            files: view.files().map(|live| (live.id.0, live.file.byte_count())).collect(),
-            file_cells: view.files().map(|live| live.file.cell_count()).sum(),
+            run_count: view.runs.len(),
+            files: files.collect(),
             cache: self.cache.usage(),
             damage: view.damage.clone(),
         }

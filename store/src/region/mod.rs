@@ -46,10 +46,10 @@ use parking_lot::{Mutex, RwLock};
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
 use crate::description::RegionDescription;
-use crate::descriptor::{FileId, RegionId, RowRange, TableDescriptor, TableId};
+use crate::descriptor::{FamilyDescriptor, FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{
-    FamilyLocation, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
+    FamilyLocation, FamilyStatus, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
 };
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, NO_BEGIN, RegionRecord};
@@ -107,6 +107,17 @@ pub struct RegionStatus {
     pub damage: Option<String>,
     /// Its replicas, without the primary.
     pub replicas: Vec<ReplicaStatus>,
+}
+
+/// Status of the store of one family of one region, for system views.
+#[derive(Debug, Clone)]
+pub struct RegionFamilyStatus {
+    /// The region.
+    pub region: RegionId,
+    /// The descriptor of the family.
+    pub family: Arc<FamilyDescriptor>,
+    /// Its memstores and files.
+    pub status: FamilyStatus,
 }
 
 /// Result of a flush or compaction of a region, summed over its families.
@@ -742,6 +753,21 @@ impl Region {
         self.dropped.store(true, Ordering::SeqCst);
     }
 
+    /// Returns the stores of its families, without those of dropped ones.
+    pub(crate) fn stores(&self) -> Vec<RegionFamilyStatus> {
+        let families = self.families.load();
+        let store = |family: &Arc<FamilyStore>| {
+            let descriptor = Arc::clone(family.view().family());
+            let live = !descriptor.is_dropped();
+            live.then(|| RegionFamilyStatus {
+                region: self.id,
+                family: descriptor,
+                status: family.status(),
+            })
+        };
+        families.iter().filter_map(store).collect()
+    }
+
     /// Returns the statistics.
     pub(crate) fn status(&self, feed: &ReplicaFeed) -> RegionStatus {
         let (load, rates) = self.load.totals_and_rates(self.context.options.env.now_micros());
@@ -751,7 +777,7 @@ impl Region {
         for family in self.families.load().iter() {
             let status = family.status();
             file_count += status.files.len();
-            file_bytes += status.files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            file_bytes += status.files.iter().map(|file| file.byte_count).sum::<u64>();
             cache += status.cache;
             damage = damage.or(status.damage.map(|damage| damage.error().to_string()));
         }

@@ -163,6 +163,8 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     ask!("pg_get_viewdef", &[Oid, Int4], Text),
     ask!("pg_get_viewdef", &[Text], Text),
     ask!("pg_get_viewdef", &[Text, Bool], Text),
+    // bennu's own: the text of SHOW CREATE TABLE.
+    ask!("show_create_table", &[Oid], Text),
     ask!("obj_description", &[Oid, Name], Text),
     ask!("obj_description", &[Oid], Text),
     ask!("shobj_description", &[Oid, Name], Text),

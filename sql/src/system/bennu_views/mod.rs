@@ -56,6 +56,8 @@ pub static VIEWS: &[SystemView] = &[
     coprocessors::AVAILABLE_COPROCESSORS,
     catalog::SETTINGS,
     memory::MEMORY,
+    storage::STORES,
+    storage::STORE_FILES,
 ];
 
 /// Value of a column.

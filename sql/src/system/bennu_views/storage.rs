@@ -1,10 +1,14 @@
 //! Views `bennu.admission`, `bennu.quotas`, `bennu.compactions`, `bennu.endpoint_calls`,
-//! `bennu.families` and `bennu.storage`: work, options and files of the store.
+//! `bennu.families`, `bennu.storage`, `bennu.stores` and `bennu.store_files`: work, options and
+//! files of the store.
 
 use store::admission::AdmissionStatus;
 use store::compaction::Reason;
 use store::quota::QuotaStatus;
-use store::store::{CompactionStatistics, CompactionStatus, EndpointCallStatus};
+use store::store::{
+    CompactionStatistics, CompactionStatus, EndpointCallStatus, FamilyStatus, FileStatus,
+    RegionFamilyStatus,
+};
 use store::{FamilyDescriptor, TableId};
 use types::DataType;
 
@@ -127,6 +131,71 @@ system_view! {
         write_amplification Float8 = statistics.write_amplification(), "Bytes written to files for each byte flushed";
         space_amplification Float8 = statistics.space_amplification(), "Bytes of files for each byte that is alive";
     }
+}
+
+system_view! {
+    STORES: "stores", "Stores of tables and indexes: one for each column family of each region", stores => |(table, store)| {
+        table_name Text = table, "Table or index";
+        region Int8 = store.region.0, "Number of the region";
+        family Text = store.family.name.as_str(), "Column family";
+        memstore_bytes Int8 = store.status.memstore_bytes, "Bytes of the memstores";
+        sorted_runs Int8 = store.status.run_count, "Number of sorted runs: a read of a row accesses at most one file of each";
+        store_files Int8 = store.status.files.len(), "Number of store files";
+        store_file_bytes Int8 = sum(&store.status, |file| file.byte_count), "Bytes of the store files";
+        cells Int8 = sum(&store.status, |file| file.properties.cell_count),
+            "Cells of the store files, with those that no read returns";
+        delete_markers Int8 = sum(&store.status, |file| file.properties.marker_count()), "Delete markers of the store files";
+        oldest_file Timestamptz = store.status.files.iter().map(|file| file.record.created_micros).min(),
+            "Creation of the oldest store file";
+        cache_hits Int8 = store.status.cache.hit_count, "Blocks found in the block cache since the start";
+        cache_misses Int8 = store.status.cache.miss_count, "Blocks read from files since the start";
+        damage Text = store.status.damage.map(|damage| damage.error().to_string()), "Damage of a file; NULL: none";
+    }
+}
+
+system_view! {
+    STORE_FILES: "store_files", "Store files of tables and indexes", store_files => |(table, store, file)| {
+        table_name Text = table, "Table or index";
+        region Int8 = store.region.0, "Number of the region";
+        family Text = store.family.name.as_str(), "Column family";
+        file Int8 = file.record.id.0, "Number of the file";
+        level Int4 = file.record.level, "Level of the leveled policy; 0 otherwise";
+        sorted_run Int8 = file.record.run, "Number of the sorted run in level 0";
+        created Timestamptz = file.record.created_micros, "Creation";
+        bytes Int8 = file.byte_count, "Bytes; an estimate if the region has a part of the file";
+        is_part Bool = file.is_part, "Whether the region has only a part of the file, after a split";
+        rows Int8 = file.properties.row_count, "Rows of the whole file";
+        cells Int8 = file.properties.cell_count, "Cells of the whole file";
+        delete_markers Int8 = file.properties.marker_count(), "Delete markers of the whole file";
+        uncompressed_bytes Int8 = file.properties.raw_bytes, "Bytes of keys and values before encoding and compression";
+        first_row Bytea = file.properties.first_row.as_slice(), "First row";
+        last_row Bytea = file.properties.last_row.as_slice(), "Last row";
+        min_timestamp Timestamptz = file.properties.min_timestamp.0, "Lowest timestamp of a cell";
+        max_timestamp Timestamptz = file.properties.max_timestamp.0, "Highest timestamp of a cell";
+    }
+}
+
+fn stores(source: &SystemContext) -> Result<Vec<(String, RegionFamilyStatus)>> {
+    let mut found = Vec::new();
+    for (name, id) in store_tables(source) {
+        let stores = source.engine.store().stores(id)?.into_iter();
+        found.extend(stores.map(|store| (name.clone(), store)));
+    }
+    Ok(found)
+}
+
+fn store_files(source: &SystemContext) -> Result<Vec<(String, RegionFamilyStatus, FileStatus)>> {
+    let mut found = Vec::new();
+    for (name, mut store) in stores(source)? {
+        let files = std::mem::take(&mut store.status.files).into_iter();
+        found.extend(files.map(|file| (name.clone(), store.clone(), file)));
+    }
+    Ok(found)
+}
+
+/// Sums a value over the files of a store.
+fn sum(status: &FamilyStatus, value: impl Fn(&FileStatus) -> u64) -> u64 {
+    status.files.iter().map(value).sum()
 }
 
 system_view! {
