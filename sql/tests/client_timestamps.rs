@@ -3,7 +3,8 @@
 //!
 //! The model replays the writes of a row in the order of their commits (decision 1). Every access
 //! path must agree with it, before and after flushes, compactions, splits, changes of VERSIONS and
-//! of salt buckets, restarts and crashes: gets, scans, counts and sums in the regions, indexes, `cells()`, and `AS OF` any time.
+//! of salt buckets, restarts and crashes: gets, scans, counts and sums in the regions, indexes,
+//! `cells()`, and `AS OF` any time.
 //!
 //! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` multiplies their number.
 

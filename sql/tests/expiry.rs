@@ -116,7 +116,9 @@ impl Case {
         }
         if let Some(column) = unique {
             let include = COLUMNS[random.below(4)];
-            indexes.push(format!("UNIQUE INDEX u ON t ({}) INCLUDE ({include})", COLUMNS[column]));
+            let salt = if random.chance(40) { " WITH (salt_buckets = 3)" } else { "" };
+            let column = COLUMNS[column];
+            indexes.push(format!("UNIQUE INDEX u ON t ({column}) INCLUDE ({include}){salt}"));
         }
         let retired = Vec::new();
         Case {

@@ -226,12 +226,5 @@ fn chosen_name(
 /// Reads the storage options of an index.
 fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
     let scope = if statement.is_hash { OptionScope::HashIndex } else { OptionScope::Index };
-    let options = TableOptions::read(&statement.options, scope)?;
-    if options.settings.salt_buckets > 0 && statement.unique {
-        return Err(Error::not_supported(
-            "SALT_BUCKETS of a unique index",
-            "Omit SALT_BUCKETS or UNIQUE.",
-        ));
-    }
-    Ok(options)
+    TableOptions::read(&statement.options, scope)
 }

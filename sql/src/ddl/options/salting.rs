@@ -111,7 +111,7 @@ impl Ddl<'_> {
     ///
     /// # Errors
     ///
-    /// 42P01, 42809; 0A000 for a unique index or a primary key.
+    /// 42P01, 42809; 0A000 for a deferrable constraint or a primary key.
     pub fn index_to_salt(
         &mut self,
         statement: &AlterOptions,
@@ -135,10 +135,11 @@ impl Ddl<'_> {
         if index.spec.layout.salt_buckets == buckets {
             return Ok(None);
         }
-        if index.spec.unique {
+        if index.spec.deferrable_unique {
+            // Equal keys must be neighbours for the check at the end of a transaction.
             return Err(Error::not_supported(
-                "SALT_BUCKETS of a unique index",
-                "Only an index that is not unique can be salted.",
+                "SALT_BUCKETS of a deferrable constraint",
+                "Use a constraint that is NOT DEFERRABLE.",
             ));
         }
         self.engine.store().check_copy_space(index.spec.store_table)?;
