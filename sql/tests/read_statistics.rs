@@ -58,3 +58,25 @@ fn explain_counts_blocks_and_files() {
     let plain = explained(&server, "select 1");
     assert!(!plain.iter().any(|line| line.contains("Buffers")), "{plain:?}");
 }
+
+/// The checks of an INSERT and of a reference need one cell of the row, of however many it has.
+#[test]
+fn existence_of_a_row_is_read_from_one_cell() {
+    let mut server = Server::start(EngineOptions::default);
+    let columns: Vec<String> = (1..=200).map(|number| format!("c{number} int default 1")).collect();
+    let columns = columns.join(", ");
+    server.run("s", &format!("create table w (id int primary key, {columns}) storage = cell"));
+    server.run("s", "create table r (w int references w)");
+    server.run("s", "insert into w (id) values (1)");
+    server.run("s", "flush w");
+    let cells = |statement: &str| counter(&explained(&server, statement), "Cells: ");
+    assert_eq!(cells("select * from w where id = 1"), 201);
+    for insert in [
+        "insert into w (id) values (1) on conflict do nothing",
+        "insert into w (id) select 1 on conflict (id) do nothing",
+        "insert into r values (1)",
+    ] {
+        let read = cells(insert);
+        assert!((1..=8).contains(&read), "{insert}: {read}");
+    }
+}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
+use store::CellBatch;
 use store::transaction::TableLockMode;
-use store::{CellBatch, Get};
 use types::{DataType, Datum};
 
 use crate::ast;
@@ -245,8 +245,7 @@ impl Ddl<'_> {
             if known.contains(&place) {
                 return Ok(());
             }
-            cells.clear();
-            if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
+            if !transaction.exists_locked(place.table, &place.row)? {
                 // Either row may have been deleted since, or the reference changed.
                 cells.clear();
                 let own = table.get(&table.layout.encode_key(row)?);

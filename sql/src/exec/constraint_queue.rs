@@ -149,7 +149,8 @@ impl ForeignKeyCheck {
         let (referenced, mode) = (&self.referenced, LockMode::KeyShared);
         let Some(index) = self.key.index_of(referenced) else {
             transaction.lock_present_rows(referenced.id, keys, mode)?;
-            return transaction.multi_get_locked(referenced.id, keys, |row| Ok(row.is_some()));
+            let exists = |key: &&[u8]| Ok(transaction.exists_locked(referenced.id, key)?);
+            return keys.iter().map(exists).collect();
         };
         // The owner of an entry is known for sure only once that row is locked.
         let mut locked: Vec<Option<Vec<u8>>> = vec![None; keys.len()];
@@ -178,7 +179,7 @@ impl ForeignKeyCheck {
         }
         let view = own.view()?;
         for (key, is_there) in keys.iter().zip(&mut found) {
-            let is_seen = own.get(table, &Get::new(*key), &mut CellBatch::new())?;
+            let is_seen = own.exists(table, &Get::new(*key))?;
             if is_seen && !*is_there {
                 let detail = "due to concurrent update".to_owned();
                 return Err(store::Error::Serialization { detail }.into());

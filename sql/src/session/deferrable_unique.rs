@@ -12,7 +12,7 @@ use ahash::AHashSet;
 use coprocessors::index::duplicate_key;
 use coprocessors::row::packed_cells;
 use store::transaction::{Isolation, LockMode, LockWait, Transaction, TransactionOptions};
-use store::{CellBatch, Get, Scan};
+use store::{CellBatch, Scan};
 use types::keycode::prefix_end;
 use types::text::TextStyle;
 
@@ -122,15 +122,14 @@ fn second_entry(
 ) -> Result<Option<Error>> {
     let table = index.spec.store_table;
     let mut found: AHashSet<Vec<u8>> = AHashSet::new();
-    let (mut entries, mut cells) = (CellBatch::new(), CellBatch::new());
+    let mut entries = CellBatch::new();
     for transaction in [Some(own), latest].into_iter().flatten() {
         let range = Scan::range(key.prefix.clone(), prefix_end(&key.prefix));
         let mut scanner = transaction.scan(table, range)?;
         while scanner.next_batch(ENTRIES_AT_ONCE, &mut entries)? {
             for entry in entries.rows() {
-                cells.clear();
                 // It may have been deleted since, or by this transaction.
-                if latest.is_none() || own.get_locked(table, &Get::new(entry.key()), &mut cells)? {
+                if latest.is_none() || own.exists_locked(table, entry.key())? {
                     found.insert(entry.key().to_vec());
                 }
                 if found.len() > 1 {

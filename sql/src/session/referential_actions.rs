@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use store::transaction::TableLockMode;
-use store::{CellBatch, Get, TableId, Transaction};
+use store::{TableId, Transaction};
 use types::{Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
@@ -193,9 +193,8 @@ impl ReferentialActions<'_> {
         let _newest = transaction.read_newest()?;
         let action = action(check);
         if action == ReferentialAction::NoAction {
-            let mut cells = CellBatch::new();
             // Another row has the key now.
-            if transaction.get_locked(place.table, &Get::new(place.row), &mut cells)? {
+            if transaction.exists_locked(place.table, &place.row)? {
                 return Ok(());
             }
         }

@@ -25,7 +25,6 @@ use crate::error::Result;
 use crate::file::{PlainBlock, PlainRow, RowSearchResult, Span, StoreFile};
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::scan::merge::Cursor;
-use crate::scan::request::CellWindow;
 use crate::scan::retention::{expiry, sees_all};
 use crate::scan::{Get, ReadSpec};
 use crate::staged::StagedFamily;
@@ -62,7 +61,9 @@ impl<'v> PlainGet<'v> {
         let is_plain = view.family.data_block_encoding == DataBlockEncoding::Columnar
             && !spec.raw
             && get.filter.is_none()
-            && get.cells == CellWindow::ALL
+            // A row of such a block has one cell.
+            && get.cells.offset == 0
+            && get.cells.limit > 0
             && get.family_reads.iter().all(|read| read.family != view.family_index);
         if !is_plain {
             return Ok(None);

@@ -31,6 +31,8 @@ pub struct CellWindow {
 impl CellWindow {
     /// All cells.
     pub const ALL: CellWindow = CellWindow { offset: 0, limit: u32::MAX };
+    /// The first cell.
+    pub const FIRST: CellWindow = CellWindow { offset: 0, limit: 1 };
 }
 
 /// Request for one row.
@@ -69,6 +71,11 @@ impl Get {
             filter: None,
             sections: None,
         }
+    }
+
+    /// Returns a get that finds out whether a row exists: of the first cell of each family.
+    pub(crate) fn of_existence(row: impl Into<Vec<u8>>) -> Get {
+        Get { cells: CellWindow::FIRST, ..Get::new(row) }
     }
 
     /// Adds a family to those read; until one is added, all are.

@@ -580,6 +580,16 @@ impl Transaction {
         self.get_newest(&table, get, out)
     }
 
+    /// Returns whether a row that this transaction has locked exists, as
+    /// [`Transaction::get_locked`] does. Reads no more than the first cell of each family.
+    pub fn exists_locked(&self, table: TableId, row: &[u8]) -> Result<bool> {
+        self.exists_newest(&*self.engine.table(table)?, row)
+    }
+
+    fn exists_newest(&self, table: &Table, row: &[u8]) -> Result<bool> {
+        self.get_newest(table, &Get::of_existence(row), &mut CellBatch::new())
+    }
+
     /// Reads rows as [`Transaction::get_locked`] does, and returns the results of `each` over
     /// them; `None` for a row that does not exist.
     pub fn multi_get_locked<T, E: From<Error>>(

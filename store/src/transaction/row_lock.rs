@@ -9,13 +9,11 @@
 //! lock a deleted row, and `_bt_check_unique`, which waits only for transactions that insert,
 //! update or delete a row.
 
-use crate::cell::CellBatch;
 use crate::descriptor::TableId;
 use crate::error::Result;
 use crate::lock::{ListedLockOutcome, LockKey, LockOutcome, TransactionEnd, WaitPolicy};
 use crate::lock_mode::LockMode;
 use crate::mutation::LockWait;
-use crate::scan::Get;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
@@ -175,7 +173,7 @@ impl Transaction {
         }
         let request = RowLockRequest::lock(LockMode::NoKeyExclusive, LockWait::Wait);
         let lock = self.lock_newest_row(&table, row, request)?;
-        let is_absent = !self.get_newest(&table, &Get::new(row), &mut CellBatch::new())?;
+        let is_absent = !self.exists_newest(&table, row)?;
         if !is_absent {
             self.give_back_lock(&table, row, lock.is_new)?;
         }
@@ -188,7 +186,7 @@ impl Transaction {
         // In this order: a row that is deleted after the check still exists in the read.
         let is_changed = !table.is_private_to(self.owner)
             && self.engine.locks.is_changed_by_other(self.owner, (table.id(), row))?;
-        Ok(!is_changed && self.get_newest(table, &Get::new(row), &mut CellBatch::new())?)
+        Ok(!is_changed && self.exists_newest(table, row)?)
     }
 
     /// Locks a row until the end of the transaction, even if it has changed since the snapshot;

@@ -229,7 +229,7 @@ impl Transaction {
 
     fn check_expectations(&self, table: &Table, batch: &mut [Mutation]) -> Result<()> {
         let mut found = CellBatch::new();
-        let mut get = Get::new(Vec::new());
+        let mut get = Get::of_existence(Vec::new());
         let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id())?);
         if self.are_behind_all(table, batch, staged.as_ref()) {
             batch.iter_mut().for_each(|mutation| mutation.previous = PreviousRow::Absent);
