@@ -354,24 +354,26 @@ impl RowBlockEntry {
 }
 
 #[inline]
-fn read_entry(entries: &[u8], mut at: usize) -> Option<RowBlockEntry> {
-    let (shared, unshared, value_length) = match entries.get(at..at + 3) {
+fn read_entry(entries: &[u8], at: usize) -> Option<RowBlockEntry> {
+    let (key_at, [shared, unshared, value_length]) = match entries.get(at..at + 3) {
         // Usually each length is one byte.
         Some(&[shared, unshared, value_length]) if (shared | unshared | value_length) < 0x80 => {
-            at += 3;
-            (usize::from(shared), usize::from(unshared), usize::from(value_length))
+            (at + 3, [shared, unshared, value_length].map(usize::from))
         }
-        _ => {
-            let mut input = Input { bytes: entries.get(at..)? };
-            let mut length = || u32::try_from(input.varint()?).ok().map(|length| length as usize);
-            let lengths = (length()?, length()?, length()?);
-            at = entries.len() - input.bytes.len();
-            lengths
-        }
+        _ => long_lengths(entries, at)?,
     };
-    let value_at = at + unshared;
+    let value_at = key_at + unshared;
     let end = value_at + value_length;
-    (end <= entries.len()).then_some(RowBlockEntry { shared, key_at: at, value_at, end })
+    (end <= entries.len()).then_some(RowBlockEntry { shared, key_at, value_at, end })
+}
+
+/// Returns the lengths of an entry, and the offset behind them.
+#[cold]
+fn long_lengths(entries: &[u8], at: usize) -> Option<(usize, [usize; 3])> {
+    let mut input = Input { bytes: entries.get(at..)? };
+    let mut length = || u32::try_from(input.varint()?).ok().map(|length| length as usize);
+    let lengths = [length()?, length()?, length()?];
+    Some((entries.len() - input.bytes.len(), lengths))
 }
 
 /// Cursor on a cell of a row block, or on none.

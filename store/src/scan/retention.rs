@@ -73,7 +73,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp, equal_bytes, last_seen};
 use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
 use crate::scan::history::HistoryTracker;
 use crate::scan::rules::ExpiryFloor;
@@ -381,7 +381,7 @@ impl Retention {
             Task::Rewrite(spec) if cell.sequence > spec.horizon.snapshot => return Verdict::Keep,
             _ => {}
         }
-        if !self.column.begun || self.column.qualifier[..] != *cell.qualifier {
+        if !self.column.begun || !equal_bytes(&self.column.qualifier, cell.qualifier) {
             self.column.begin(cell.qualifier);
             self.history.start_column();
         }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
+use crate::cell::{CellBatch, CellRef, CellType, KeyParts, equal_bytes, row_of};
 use crate::error::Result;
 use crate::layout::SectionSelection;
 use crate::scan::filter::run::{FilterRun, Jump, Qualifier, ReturnedValue};
 use crate::scan::merge::{Cursor, Merge};
-use crate::scan::plain_rows::{BatchLimits, PlainRows, RejectReason, RowLimits};
+use crate::scan::plain_rows::{BatchLimits, Gaps, PlainRows, RejectReason, RowLimits, WantedCells};
 use crate::scan::request::{CellPosition, CellWindow};
 use crate::scan::retention::{Retention, Verdict};
 use crate::scan::{FamilyRead, ReadSpec};
@@ -136,6 +136,7 @@ pub struct RowReader<'a, C> {
     family: u8,
     rules: FamilyRules<'a>,
     row: RowState,
+    gaps: Gaps,
     counts: ReadCounts,
 }
 
@@ -181,7 +182,8 @@ impl<'a, C: Cursor> RowReader<'a, C> {
     ) -> RowReader<'a, C> {
         let expects_family_markers = retention.expects_family_markers();
         let row = RowState { expects_family_markers, ..RowState::default() };
-        RowReader { merge, retention, family, rules, row, counts: ReadCounts::default() }
+        let (gaps, counts) = (Gaps::new(), ReadCounts::default());
+        RowReader { merge, retention, family, rules, row, gaps, counts }
     }
 
     /// Returns the cost so far.
@@ -217,11 +219,6 @@ impl<'a, C: Cursor> RowReader<'a, C> {
         batch: &mut CellBatch,
     ) -> Result<u64> {
         let Some(newest) = self.retention.newest_only() else { return Ok(0) };
-        let only_column = match self.rules.columns.as_deref() {
-            None => None,
-            Some([only]) => Some(Qualifier::from_slice(only)),
-            Some(_) => return Ok(0),
-        };
         if self.rules.cells != CellWindow::ALL {
             return Ok(0);
         }
@@ -231,14 +228,25 @@ impl<'a, C: Cursor> RowReader<'a, C> {
             let seen = self.counts.cells - before;
             let cells = limits.full.cells.saturating_sub(seen);
             let limits = RowLimits { full: BatchLimits { cells, ..limits.full }, ..*limits };
-            let mut rows =
-                PlainRows::new(newest, only_column.as_deref(), self.family, &limits, batch);
+            let columns = self.rules.columns.as_deref();
+            let wanted = columns.map(|columns| WantedCells::new(columns, &mut self.gaps));
+            let mut rows = PlainRows::new(newest, wanted, self.family, &limits, batch);
             let stop = loop {
                 self.merge.walk(&mut |parts, value| rows.take(&parts, value))?;
                 match rows.take_stop() {
                     Some(RejectReason::InColumn) => {
                         self.counts.seeks += 1;
                         self.merge.skip_column()?;
+                    }
+                    Some(RejectReason::InGap(next)) => {
+                        self.counts.seeks += 1;
+                        match columns.and_then(|columns| columns.get(next)) {
+                            Some(column) => self.merge.seek_column(column)?,
+                            None => self.merge.skip_row()?,
+                        }
+                        if self.merge.key().is_some_and(|key| rows.ends_at(row_of(key))) {
+                            break Some(RejectReason::BeforeRow);
+                        }
                     }
                     stop => break stop,
                 }
@@ -305,7 +313,7 @@ impl<'a, C: Cursor> RowReader<'a, C> {
     /// it continues. If the merge is on another row, nothing is appended.
     pub fn read_row(&mut self, row: &[u8], output: &mut RowOutput<'_>) -> Result<RowEnd> {
         while let Some(parts) = self.merge.key().and_then(KeyParts::decode) {
-            if parts.row != row {
+            if !equal_bytes(parts.row, row) {
                 break;
             }
             if std::mem::take(&mut self.row.unopened) {
@@ -393,7 +401,7 @@ impl RowState {
             self.column += 1;
         }
         match columns.get(self.column) {
-            Some(column) if column[..] == *parts.qualifier => None,
+            Some(column) if equal_bytes(column, parts.qualifier) => None,
             _ if !may_jump => Some(Step::Advance),
             Some(column) => Some(Step::SeekColumn(Qualifier::from_slice(column))),
             None => Some(Step::Leave),

@@ -4,6 +4,7 @@
 #[path = "../../../tests/model/mod.rs"]
 mod model;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -37,6 +38,8 @@ mod columnar_rates;
 mod columns;
 
 const NOW: i64 = 600_000;
+/// Columns of reads of some columns.
+const SOME_COLUMNS: [&[&[u8]]; 4] = [&[b""], &[b"", b"\x02"], &[b"\x01", b"\x02"], &[b"\x02"]];
 const REGRESSIONS: &str = "proptest-regressions/family_store/tests.txt";
 
 fn context(env: &FaultEnv) -> Arc<StoreContext> {
@@ -109,6 +112,21 @@ fn scanner_of(
     let span = RowSpan { start, stop, order };
     view.scanner(&span, FamilyRules::of_all_columns(*spec), staged.cloned().map(Into::into))
         .unwrap()
+}
+
+/// A scanner of all rows, of these columns.
+fn scanner_of_columns(
+    view: &Arc<ReadView>,
+    spec: &ReadSpec,
+    staged: Option<&Arc<Memstore>>,
+    columns: &[Vec<u8>],
+    reverse: bool,
+) -> FamilyScanner {
+    let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
+    let span = RowSpan { start: b"", stop: None, order };
+    let columns = Some(Cow::Owned(columns.to_vec()));
+    let rules = FamilyRules { columns, ..FamilyRules::of_all_columns(*spec) };
+    view.scanner(&span, rules, staged.cloned().map(Into::into)).unwrap()
 }
 
 /// Reads the next row that has a visible cell, alone into the batch.
@@ -250,14 +268,7 @@ fn scan_columns(
 }
 
 /// A scan that uses the fast path of plain rows where possible, with this limit of rows.
-fn scan_plain_rows(
-    view: &Arc<ReadView>,
-    spec: &ReadSpec,
-    staged: Option<&Arc<Memstore>>,
-    rows: usize,
-    reverse: bool,
-) -> Vec<FoundCell> {
-    let mut scanner = scanner_of(view, spec, staged, (b"", None), reverse);
+fn scan_plain_rows(mut scanner: FamilyScanner, rows: usize, reverse: bool) -> Vec<FoundCell> {
     let mut batch = CellBatch::new();
     let mut found: Vec<Vec<FoundCell>> = Vec::new();
     loop {
@@ -322,8 +333,18 @@ fn check_reads(
         assert_eq!(columns((b"", None)), expected, "columns, {context}");
         assert_eq!(columns((b"b", Some(b"d"))), part, "columns, {context}");
         for reverse in [false, true] {
-            let found = scan_plain_rows(&view, spec, staged, row_limit, reverse);
+            let scanner = scanner_of(&view, spec, staged, (b"", None), reverse);
+            let found = scan_plain_rows(scanner, row_limit, reverse);
             assert_eq!(found, expected, "plain rows, reverse: {reverse}, {context}");
+            // A raw scan returns the markers of the family with any column.
+            for columns in SOME_COLUMNS.iter().filter(|_| !spec.raw) {
+                let columns: Vec<Vec<u8>> = columns.iter().map(|one| one.to_vec()).collect();
+                let of_columns = expected.iter().filter(|cell| columns.contains(&cell.1));
+                let scanner = scanner_of_columns(&view, spec, staged, &columns, reverse);
+                let found = scan_plain_rows(scanner, row_limit, reverse);
+                let wanted: Vec<FoundCell> = of_columns.cloned().collect();
+                assert_eq!(found, wanted, "{columns:?}, reverse: {reverse}, {context}");
+            }
         }
     }
     for row in [b"a", b"c"] {
