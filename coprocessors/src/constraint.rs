@@ -93,6 +93,8 @@ pub struct Check {
     pub name: String,
     /// The condition over the row in table order. A row is rejected if it is false; NULL passes.
     pub predicate: Expr,
+    /// True if all rows are known to satisfy it.
+    pub valid: bool,
 }
 
 /// The observer that checks the rows of one table.
@@ -435,7 +437,8 @@ mod tests {
         let columns =
             [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Bool, 0), (DataType::Int4, 1)];
         let layout = Arc::new(layout(&columns, &[key(0, false)], 0));
-        let check = Check { name: "t_b_check".to_owned(), predicate: column(&layout, 2) };
+        let name = "t_b_check".to_owned();
+        let check = Check { name, predicate: column(&layout, 2), valid: true };
         ConstraintSpec {
             table: table_t(),
             column_names: ["id", "a", "b", "c"].map(str::to_owned).to_vec(),

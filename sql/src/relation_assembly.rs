@@ -379,7 +379,7 @@ fn constraints(
         .iter()
         .map(|check| {
             let predicate = texts.bind(&check.predicate, names, Some(DataType::Bool.into()))?;
-            Ok(Check { name: check.name.clone(), predicate })
+            Ok(Check { name: check.name.clone(), predicate, valid: check.valid })
         })
         .collect::<Result<_>>()?;
     let not_null = record.columns.iter().enumerate().filter(|(_, column)| column.not_null);

@@ -107,6 +107,7 @@ async fn scripts_with_column_cells() {
 /// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "generated_keys",
+    "bucketed_keys",
     "execute_arguments",
     "object_names",
     "volatile_calls",

@@ -1,13 +1,13 @@
-//! Row feed: stored rows of an access path, by gets, range scans or a merge of salt buckets.
+//! Row feed: stored rows of an access path, by gets, range scans or a merge of ranges.
 //!
 //! # Parallel scans
 //!
 //! A feed starts on the session's thread. Once it has read a number of rows without nearing its
 //! end, region threads take over: the rest is split by regions, large ones into several scan
 //! partitions, which are read ahead by a few batches. If order is required, the partitions are
-//! returned in order, or the buckets are merged; otherwise batches are returned as they are
+//! returned in order, or ranges are merged; otherwise batches are returned as they are
 //! produced. Region threads also decode, filter and fetch from the base table; the rows of merged
-//! buckets are not decoded there.
+//! ranges are not decoded there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use types::vector::{BATCH_BYTES, BATCH_ROWS};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::key_range::{PathKeys, RowRange, resolve};
+use crate::exec::key_range::{MergedRanges, PathKeys, RowRange, resolve, resolve_merged};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::exec::scan_partition_reader::{PartitionRows, PathRows, RowStage, ScanPartitionReader};
 use crate::exec::stage::Pipeline;
@@ -48,7 +48,7 @@ pub(super) struct RowFeed {
     rows_read: u64,
     /// True if the keys begin with a salt byte.
     is_salted: bool,
-    /// Key of the last row, without the salt byte where buckets are mixed. Only set in debug
+    /// Key of the last row, without the bytes over which ranges are merged. Only set in debug
     /// builds.
     last_key: Option<Vec<u8>>,
 }
@@ -77,20 +77,25 @@ enum FeedSource {
     /// Ranges, in sequence.
     Ranges(Box<RangeReader>),
     Ahead(RowReadAhead<ScanPartitionReader>, Take),
-    Merge(BucketMerge),
+    Merge(RangeMerge),
 }
 
-/// Merge of the salt buckets by key.
-struct BucketMerge {
-    buckets: Vec<SaltBucket>,
+/// Merge of ranges by the key after their common bytes: the salt byte, and the values of the
+/// leading columns that the order ignores.
+struct RangeMerge {
+    inputs: Vec<MergeInput>,
+    /// Length of the common bytes, if it is that of all inputs.
+    common_prefix: Option<usize>,
     reverse: bool,
-    /// Read-ahead of the buckets by region threads, by bucket number, once it is used.
+    /// Read-ahead of the inputs by region threads, by their number, once it is used.
     ahead: Option<RowReadAhead<ScanPartitionReader>>,
 }
 
-struct SaltBucket {
+struct MergeInput {
     number: usize,
-    /// Reader of the session; `None` once the bucket is read ahead.
+    /// Length of the bytes that all keys begin with.
+    prefix: usize,
+    /// Reader of the session; `None` once the ranges are read ahead.
     reader: Option<RangeReader>,
     cells: CellBatch,
     next: usize,
@@ -174,6 +179,13 @@ impl RowFeed {
             keys => keys,
         };
         let source = match keys {
+            PathKeys::Ranges(ranges) if path.ordered && (buckets > 0 || path.merged > 0) => {
+                let groups = match path.merged {
+                    0 => vec![MergedRanges { prefix: 0, ranges }],
+                    _ => resolve_merged(path, &context.eval)?,
+                };
+                FeedSource::Merge(RangeMerge::new(groups, layout, &table, &options))
+            }
             PathKeys::Points(mut points) => {
                 if options.reverse {
                     points.reverse();
@@ -181,24 +193,8 @@ impl RowFeed {
                 FeedSource::Points(with_salt(layout, points).into_iter())
             }
             PathKeys::Ranges(ranges) => {
-                if buckets > 0 && path.ordered {
-                    let bucket = |number| SaltBucket {
-                        number: usize::from(number),
-                        reader: Some(RangeReader::new(
-                            &table,
-                            salted_ranges(number, &ranges),
-                            &options,
-                        )),
-                        cells: CellBatch::new(),
-                        next: 0,
-                    };
-                    let reverse = options.reverse;
-                    let buckets = (0..buckets).map(|number| bucket(number as u8)).collect();
-                    FeedSource::Merge(BucketMerge { buckets, reverse, ahead: None })
-                } else {
-                    let ranges = with_salts(layout, ranges);
-                    FeedSource::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
-                }
+                let ranges = with_salts(layout, ranges);
+                FeedSource::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
             }
         };
         // Statements that change rows lock them in one order, to avoid deadlocks.
@@ -279,19 +275,24 @@ impl RowFeed {
 
     /// Asserts that the keys of rows that the session reads ascend, or descend in a reverse scan.
     fn check_order(&mut self, rows: &StoredRows) {
-        let salt_bytes = match &self.source {
-            FeedSource::Points(_) | FeedSource::Merge(_) => usize::from(self.is_salted),
-            FeedSource::Ranges(_) => 0,
+        let salt_bytes = usize::from(self.is_salted);
+        let (skipped, may_tie) = match &self.source {
+            FeedSource::Points(_) => (salt_bytes, false),
+            FeedSource::Merge(merge) => match merge.common_prefix {
+                Some(prefix) => (prefix, prefix > salt_bytes),
+                None => return,
+            },
+            FeedSource::Ranges(_) => (0, false),
             FeedSource::Ahead(..) => return,
         };
         let Ok(keys) = rows.row_keys(None) else { return };
         for key in keys {
-            let key = key[salt_bytes..].to_vec();
+            let key = key[skipped..].to_vec();
             if let Some(last) = self.last_key.replace(key) {
                 let is_after = self.last_key.as_ref().is_some_and(|key| *key > last);
                 let is_before = self.last_key.as_ref().is_some_and(|key| *key < last);
-                let is_version = self.options.versions.of_rows != RowVersions::Newest
-                    && self.last_key.as_ref() == Some(&last);
+                let may_repeat = may_tie || self.options.versions.of_rows != RowVersions::Newest;
+                let is_version = may_repeat && self.last_key.as_ref() == Some(&last);
                 let is_next = is_version || if self.options.reverse { is_before } else { is_after };
                 debug_assert!(is_next, "key {:?} follows {last:?} in a scan", self.last_key);
             }
@@ -337,19 +338,18 @@ impl RowFeed {
                 let ahead = transaction.read_ahead(parts, bounds, &self.stopped);
                 self.source = FeedSource::Ahead(ahead, joining.take);
             }
-            FeedSource::Merge(merge) if merge.buckets.len() > 1 => {
-                // Each bucket also has one current batch.
+            FeedSource::Merge(merge) if merge.inputs.len() > 1 => {
+                // Each input also has one current batch.
                 let bounds = Bounds { items: 1, bytes: BYTES_AHEAD, parts: usize::MAX };
-                let readers =
-                    merge.buckets.iter_mut().enumerate().filter_map(|(number, bucket)| {
-                        bucket.number = number;
-                        bucket.reader.take().map(|reader| ScanPartitionReader {
-                            reader,
-                            stage: None,
-                            rows: PathRows::default(),
-                            pipeline: Pipeline::default(),
-                        })
-                    });
+                let readers = merge.inputs.iter_mut().enumerate().filter_map(|(number, input)| {
+                    input.number = number;
+                    input.reader.take().map(|reader| ScanPartitionReader {
+                        reader,
+                        stage: None,
+                        rows: PathRows::default(),
+                        pipeline: Pipeline::default(),
+                    })
+                });
                 let ahead = transaction.read_ahead(readers, bounds, &self.stopped);
                 merge.ahead = Some(ahead);
             }
@@ -377,23 +377,58 @@ pub(super) fn read_points(
     Ok(!gets.is_empty())
 }
 
-impl BucketMerge {
+impl RangeMerge {
+    /// Returns the merge of the groups, each in every salt bucket.
+    fn new(
+        groups: Vec<MergedRanges>,
+        layout: &RowLayout,
+        table: &Arc<TableReader>,
+        options: &RowOptions,
+    ) -> RangeMerge {
+        let salts = match layout.salt_buckets {
+            0 => vec![None],
+            buckets => (0..buckets).map(|bucket| Some(bucket as u8)).collect(),
+        };
+        let of_salt = |salt: Option<u8>| {
+            groups.iter().map(move |group| match salt {
+                None => (group.prefix, RangeReader::new(table, group.ranges.clone(), options)),
+                Some(salt) => {
+                    let ranges = salted_ranges(salt, &group.ranges);
+                    (group.prefix + 1, RangeReader::new(table, ranges, options))
+                }
+            })
+        };
+        let readers = salts.into_iter().flat_map(of_salt);
+        let inputs = readers.enumerate().map(|(number, (prefix, reader))| MergeInput {
+            number,
+            prefix,
+            reader: Some(reader),
+            cells: CellBatch::new(),
+            next: 0,
+        });
+        let inputs: Vec<MergeInput> = inputs.collect();
+        let first = inputs.first().map(|input| input.prefix);
+        let is_common = inputs.iter().all(|input| Some(input.prefix) == first);
+        let common_prefix = first.filter(|_| is_common);
+        RangeMerge { inputs, common_prefix, reverse: options.reverse, ahead: None }
+    }
+
     fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         let batch_rows = row_limit.clamp(1, BATCH_ROWS);
         while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
-            for bucket in &mut self.buckets {
-                if bucket.next == bucket.cells.row_count() {
-                    bucket.refill(batch_rows, &mut self.ahead)?;
+            for input in &mut self.inputs {
+                if input.next == input.cells.row_count() {
+                    input.refill(batch_rows, &mut self.ahead)?;
                 }
             }
-            self.buckets.retain(|bucket| !bucket.cells.is_empty());
-            // Merges until a bucket's batch is exhausted.
+            self.inputs.retain(|input| !input.cells.is_empty());
+            // Merges until an input's batch is exhausted.
             while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
                 let Some(first) = self.first() else { return Ok(!out.is_empty()) };
-                let bucket = &mut self.buckets[first];
-                copy_row(&bucket.cells.row(bucket.next), out);
-                bucket.next += 1;
-                if bucket.next == bucket.cells.row_count() {
+                let input = &mut self.inputs[first];
+                copy_row(&input.cells.row(input.next), out);
+                input.next += 1;
+                if input.next == input.cells.row_count() {
                     break;
                 }
             }
@@ -401,20 +436,20 @@ impl BucketMerge {
         Ok(true)
     }
 
-    /// Returns the bucket with the first key.
+    /// Returns the input with the first key.
     fn first(&self) -> Option<usize> {
-        let buckets = self.buckets.iter().enumerate();
+        let inputs = self.inputs.iter().enumerate();
         let first = if self.reverse {
-            buckets.max_by(|(_, a), (_, b)| key_of(a).cmp(key_of(b)))
+            inputs.max_by(|(_, a), (_, b)| key_of(a).cmp(key_of(b)))
         } else {
-            buckets.min_by(|(_, a), (_, b)| key_of(a).cmp(key_of(b)))
+            inputs.min_by(|(_, a), (_, b)| key_of(a).cmp(key_of(b)))
         };
         first.map(|(position, _)| position)
     }
 }
 
-impl SaltBucket {
-    /// Reads the next rows of the bucket; at its end there are none.
+impl MergeInput {
+    /// Reads the next rows; at the end there are none.
     fn refill(
         &mut self,
         batch_rows: usize,
@@ -437,7 +472,7 @@ impl SaltBucket {
     }
 }
 
-/// Returns a bucket's next key without its salt byte.
-fn key_of(bucket: &SaltBucket) -> &[u8] {
-    &bucket.cells.row(bucket.next).key()[1..]
+/// Returns the part of an input's next key that is compared.
+fn key_of(input: &MergeInput) -> &[u8] {
+    &input.cells.row(input.next).key()[input.prefix..]
 }

@@ -10,7 +10,8 @@ use types::keycode::{self, prefix_end};
 use types::{DataType, Datum};
 
 use crate::error::Result;
-use crate::plan::scan::{AccessPath, Comparison, KeyCondition, KeyTerm, PathShape};
+use crate::plan::scan::{AccessPath, Comparison, ComputedValues, KeyCondition, KeyTerm, PathShape};
+use crate::planner::key_term::computed_values;
 use crate::planner::key_term::{is_integer, like_prefix};
 
 /// Keys that a path reads, without salt bytes, in key order.
@@ -74,6 +75,32 @@ pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<PathKe
     );
     debug_assert!(are_disjoint(&ranges), "the ranges of a path are not ascending and disjoint");
     Ok(if whole { PathKeys::Points(keys) } else { PathKeys::Ranges(ranges) })
+}
+
+/// Ranges of a path with the same values of the first [`AccessPath::merged`] key columns.
+pub(super) struct MergedRanges {
+    /// Length of these values in the keys, without a salt byte.
+    pub prefix: usize,
+    /// Ranges, ascending.
+    pub ranges: Vec<RowRange>,
+}
+
+/// Computes the ranges of a path whose rows are merged.
+pub(super) fn resolve_merged(
+    path: &AccessPath,
+    context: &EvalContext,
+) -> Result<Vec<MergedRanges>> {
+    let spans = path.conditions.iter().map(|condition| spans(condition, context));
+    let columns: Vec<Vec<KeySpan>> = spans.collect::<Result<_>>()?;
+    let (merged, rest) = columns.split_at(path.merged);
+    let mut prefixes = Vec::new();
+    points(&mut Vec::new(), merged, &mut prefixes);
+    let groups = prefixes.into_iter().map(|mut prefix| {
+        let (length, mut ranges) = (prefix.len(), Vec::new());
+        string_together(&mut prefix, rest, &mut ranges);
+        MergedRanges { prefix: length, ranges }
+    });
+    Ok(groups.collect())
 }
 
 /// Returns whether ranges ascend without overlapping.
@@ -179,6 +206,7 @@ fn term_spans(
             compare(*comparison, &value.eval_row(&[], context)?, condition)
         }
         KeyTerm::Like(pattern) => like(&pattern.eval_row(&[], context)?, condition),
+        KeyTerm::Computed(computed) => computed_spans(computed, condition, context),
         KeyTerm::Any(terms) => {
             let mut spans = Vec::new();
             for term in terms {
@@ -187,6 +215,27 @@ fn term_spans(
             Ok(unite(spans))
         }
     }
+}
+
+/// Returns the values of a computed column: each one, or ranges if there are many.
+fn computed_spans(
+    computed: &ComputedValues,
+    condition: &KeyCondition,
+    context: &EvalContext,
+) -> Result<Vec<KeySpan>> {
+    let mut spans = Vec::new();
+    for interval in computed_values::values(computed, context) {
+        if computed.count.is_some() {
+            for value in interval.first..=interval.last {
+                spans.extend(equal(&Datum::Int8(value), condition)?);
+            }
+            continue;
+        }
+        let (first, last) = (Datum::Int8(interval.first), Datum::Int8(interval.last));
+        let from = compare(Comparison::GreaterOrEqual, &first, condition)?;
+        spans.extend(intersect(&from, &compare(Comparison::LessOrEqual, &last, condition)?));
+    }
+    Ok(unite(spans))
 }
 
 /// A value converted to the type of the key column.
@@ -265,7 +314,7 @@ fn compare(
     condition: &KeyCondition,
 ) -> Result<Vec<KeySpan>> {
     let present = not_null(condition)?;
-    let smaller = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+    let smaller = comparison.is_upper();
     let value = match convert(value, &condition.data_type) {
         ConvertedBound::Null => return Ok(Vec::new()),
         ConvertedBound::Below => return Ok(if smaller { Vec::new() } else { vec![present] }),

@@ -18,7 +18,10 @@ use crate::logical::{
 };
 use crate::plan::MergePlan;
 use crate::plan::expression::text;
-use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
+use crate::plan::scan::{
+    AccessPath, Comparison, ComputedValues, IntegerRange, KeyCondition, KeyTerm, PathShape,
+    ScanNode,
+};
 use crate::plan::window::window_call;
 use crate::plan::{
     Node, Plan, PlanRoot, ProjectSetNode, RegionAggregateNode, RegionTopNNode, SystemRowsNode,
@@ -769,6 +772,9 @@ fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
     let parallel = count > 1 && scan.lock.is_none() && scan.goal.is_none();
     let parallel = if parallel { " in parallel" } else { "" };
     let order = |words| if path.ordered { words } else { "" };
+    if path.merged > 0 {
+        return format!(", merged in the order of {}", order_columns(&scan.table, path));
+    }
     match (path.shape, path.layout.salt_buckets) {
         (PathShape::Points(_), _) => String::new(),
         (PathShape::Full | PathShape::Ranges(_), buckets @ 1..) => {
@@ -788,6 +794,14 @@ fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
             format!(", up to {count} regions{parallel}{}", order(", in key order"))
         }
     }
+}
+
+/// Returns the names of the key columns in whose order ranges are merged.
+fn order_columns(table: &Table, path: &AccessPath) -> String {
+    let names = layout_names(table, path);
+    let key = path.layout.key.iter().skip(path.merged);
+    let names = key.filter_map(|key| names.get(key.column).cloned());
+    names.collect::<Vec<String>>().join(", ")
 }
 
 fn conditions_text(conditions: &[KeyCondition]) -> String {
@@ -811,9 +825,33 @@ fn term_text(name: &str, term: &KeyTerm) -> String {
             format!("{name} {} {}", comparison.symbol(), text(value, &[]))
         }
         KeyTerm::Like(pattern) => format!("{name} LIKE {}", text(pattern, &[])),
+        KeyTerm::Computed(values) => computed_text(name, values),
         KeyTerm::Any(terms) => {
             let terms: Vec<String> = terms.iter().map(|term| term_text(name, term)).collect();
             format!("({})", terms.join(" OR "))
+        }
+    }
+}
+
+/// Returns the values of a computed column, as far as the plan knows them.
+fn computed_text(name: &str, computed: &ComputedValues) -> String {
+    if computed.count.is_none() {
+        let bound = |(comparison, value): &(Comparison, Expr)| {
+            let symbol = if comparison.is_upper() { "<=" } else { ">=" };
+            format!("{name} {symbol} {}", text(&computed.of(value), &[]))
+        };
+        return computed.bounds.iter().map(bound).collect::<Vec<String>>().join(" AND ");
+    }
+    let interval = |one: &IntegerRange| match one.last - one.first {
+        0 => format!("{name} = {}", one.first),
+        _ => format!("{name} BETWEEN {} AND {}", one.first, one.last),
+    };
+    match computed.planned.as_slice() {
+        [] => format!("{name} = NULL"),
+        [one] => interval(one),
+        several => {
+            let several: Vec<String> = several.iter().map(interval).collect();
+            format!("({})", several.join(" OR "))
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use coprocessors::columns::{SectionsOfGet, wanted_sections};
 use store::TableId;
 use types::DataType;
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 use types::rowcode::{KeyColumn, RowLayout};
 
 use crate::ast::SystemTime;
@@ -94,6 +94,9 @@ pub struct AccessPath {
     pub reverse: bool,
     /// True if the rows must have key order, also across salt buckets.
     pub ordered: bool,
+    /// Number of leading key columns that the order ignores: ranges with different values of them
+    /// are merged.
+    pub merged: usize,
     /// Estimated cost, for a look-up that of one combination of values; for EXPLAIN.
     pub cost: Option<f64>,
 }
@@ -120,6 +123,8 @@ pub struct KeyCondition {
     pub key: KeyColumn,
     /// Compared expression, for EXPLAIN.
     pub name: String,
+    /// True if no condition of the statement restricts the column: its definition does.
+    pub by_definition: bool,
 }
 
 /// Term on one key column. Values have no columns and are evaluated once, when the plan is
@@ -140,8 +145,44 @@ pub enum KeyTerm {
     Compare(Comparison, Expr),
     /// `LIKE pattern`: values with the prefix before the pattern's first wildcard.
     Like(Expr),
+    /// Values that an integer expression can have.
+    Computed(Arc<ComputedValues>),
     /// Disjunction of terms.
     Any(Vec<KeyTerm>),
+}
+
+/// Integer expression that a key column is computed by, and the bounds of its only source column:
+/// they determine the values that rows can have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComputedValues {
+    /// Expression over table columns.
+    pub expression: Expr,
+    /// Bounds of the source.
+    pub bounds: Vec<(Comparison, Expr)>,
+    /// Values as far as the plan determines them.
+    pub planned: Vec<IntegerRange>,
+    /// Maximum number of values; `None` for many, which are read as ranges.
+    pub count: Option<usize>,
+}
+
+/// Integers from `first` to `last`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IntegerRange {
+    /// Least.
+    pub first: i64,
+    /// Greatest.
+    pub last: i64,
+}
+
+impl ComputedValues {
+    /// Returns the expression for a value of the source.
+    pub fn of(&self, source: &Expr) -> Expr {
+        let computed = self.expression.clone().transform(&mut |part| match part {
+            Expr::Column { .. } => source.clone(),
+            part => part,
+        });
+        computed.fold(&EvalContext::default())
+    }
 }
 
 /// Assumed number of elements of an unknown array: PostgreSQL's default.
@@ -161,6 +202,11 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// Returns whether it is an upper bound.
+    pub fn is_upper(self) -> bool {
+        matches!(self, Comparison::Less | Comparison::LessOrEqual)
+    }
+
     /// Returns the operator symbol.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -180,6 +226,7 @@ impl KeyTerm {
             KeyTerm::Equal(_) | KeyTerm::IsNull => Some(1),
             KeyTerm::In(values) => Some(values.len()),
             KeyTerm::InArray(_) => Some(ARRAY_VALUES),
+            KeyTerm::Computed(values) => values.count,
             KeyTerm::Any(terms) => terms.iter().map(KeyTerm::point_count).sum(),
             KeyTerm::IsNotNull | KeyTerm::Compare(..) | KeyTerm::Like(_) => None,
         }
@@ -190,6 +237,8 @@ impl KeyTerm {
         match self {
             KeyTerm::In(values) => values.len(),
             KeyTerm::InArray(_) => ARRAY_VALUES,
+            // Several intervals come from a remainder, whose values are counted.
+            KeyTerm::Computed(values) => values.count.unwrap_or(1),
             KeyTerm::Any(terms) => terms.iter().map(KeyTerm::range_count).sum(),
             KeyTerm::Equal(_)
             | KeyTerm::IsNull

@@ -22,17 +22,21 @@ use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
     Logical, OPERATION_COLUMN, SortKey, TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
 };
-use crate::plan::scan::{KeyCondition, PathShape};
+use crate::plan::scan::{KeyCondition, KeyTerm, PathShape};
 use crate::planner::conjunct::{
-    Columns, add_columns, as_column, column, columns_of, parameter_count, renumber,
+    Columns, add_columns, as_column, column, columns_of, parameter_count, renumber, split,
 };
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
+use crate::planner::key_term::computed_values::{self, DefinedValues};
 use crate::planner::key_term::{self, generated};
 
 /// Maximum number of keys or ranges, which multiply; beyond it the next column is left to the
 /// filter.
 const RANGES_MAX: usize = 4096;
+
+/// Maximum number of ranges that are merged, as of salt buckets.
+const MERGED_MAX: usize = 256;
 
 /// Maximum number of conditions that are matched in order to split alternatives.
 const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
@@ -60,8 +64,17 @@ pub(super) struct PathCandidate {
     pub rest: Vec<usize>,
     /// True if rows must be fetched from the base table.
     pub lookup: bool,
-    /// Match with the required order: `Some(reverse)`.
-    pub order: Option<bool>,
+    /// Match with the required order.
+    pub order: Option<PathOrder>,
+}
+
+/// Required order that a path provides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PathOrder {
+    /// In descending key order.
+    pub reverse: bool,
+    /// See [`AccessPath::merged`](crate::plan::scan::AccessPath::merged).
+    pub merged: usize,
 }
 
 /// Requirements of a scan, over table columns.
@@ -269,8 +282,13 @@ impl PathCandidate {
         }
         let wanted = (table_rows * part_of(&mut positions.clone())).max(1.0);
         let sorted = question.order.is_empty() || self.order.is_some();
+        // All merged ranges are opened for the first row.
+        let opened = match (self.order, self.shape) {
+            (Some(PathOrder { merged: 1.., .. }), PathShape::Ranges(count)) => count,
+            _ => 1,
+        };
         match question.goal {
-            Some(goal) if sorted => cost * (goal / wanted).min(1.0) + cost::RANGE,
+            Some(goal) if sorted => cost * (goal / wanted).min(1.0) + opened as f64 * cost::RANGE,
             Some(_) => cost + wanted * cost::TOP,
             None if sorted => cost,
             None => cost + wanted * cost::COMPARISON * wanted.log2(),
@@ -292,15 +310,17 @@ impl PathCandidate {
         let primary = self.index.is_none();
         let unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
         let leading = |conditions: &Vec<KeyCondition>| {
-            let fixed = conditions.iter().take_while(|c| c.point_count().is_some()).count();
-            (fixed, conditions.len() - fixed)
+            let fixed = conditions.iter().take_while(|c| c.point_count().is_some());
+            let ranges = conditions.len() - fixed.clone().count();
+            (fixed.filter(|condition| !condition.by_definition).count(), ranges)
         };
         let branches = self.branches.iter().map(leading).min();
         let (fixed, range) = branches.unwrap_or_else(|| leading(&self.conditions));
         let hinted =
             !primary && question.scan.index_hint.as_ref().is_some_and(|names| !names.is_empty());
         let ordered = self.order.is_some() && !question.order.is_empty();
-        let class = if points && primary {
+        let by_definition = self.conditions.iter().any(|condition| condition.by_definition);
+        let class = if points && primary && !by_definition {
             3
         } else if hinted {
             2
@@ -331,6 +351,15 @@ struct KeyPart {
     nullable: bool,
     /// The expression of a generated column that is not NULL, over table columns.
     generated: Option<Expr>,
+    /// The expression by which its values are computed: that of a generated column or of an index;
+    /// else the column itself.
+    definition: Expr,
+}
+
+/// Returns the expression by which the values of a key part are computed.
+fn definition(table: &Table, value: &Expr) -> Expr {
+    let generated = as_column(value).and_then(|column| table.columns[column].generated.as_ref());
+    generated.unwrap_or(value).clone()
 }
 
 /// Returns the expression of a generated column that is not NULL.
@@ -347,8 +376,10 @@ fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
         .iter()
         .map(|&key| {
             let data_type = &table.layout.columns[key.column].data_type;
+            let value = column(key.column, data_type);
             KeyPart {
-                value: column(key.column, data_type),
+                definition: definition(table, &value),
+                value,
                 key,
                 data_type: data_type.clone(),
                 name: table.columns[key.column].name.clone(),
@@ -372,6 +403,7 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
             let data_type = &spec.layout.columns[key.column].data_type;
             match spec.keys.get(key.column) {
                 Some(value) => KeyPart {
+                    definition: definition(table, value),
                     value: value.clone(),
                     key,
                     data_type: data_type.clone(),
@@ -385,8 +417,10 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
                 },
                 None => {
                     let base = primary_key[key.column - spec.keys.len()];
+                    let value = column(base, data_type);
                     KeyPart {
-                        value: column(base, data_type),
+                        definition: definition(table, &value),
+                        value,
                         key,
                         data_type: data_type.clone(),
                         name: table.columns[base].name.clone(),
@@ -411,8 +445,14 @@ fn candidate(
     layout: Arc<RowLayout>,
 ) -> PathCandidate {
     let conjuncts: Vec<&Expr> = question.conjuncts.iter().collect();
-    let LeadingConditions { conditions, count, done, whole } =
-        leading(parts, &conjuncts, index.is_some());
+    let known = known_of_rows(question);
+    let known: Vec<&Expr> = known.iter().collect();
+    let mut found = leading(parts, (&conjuncts, &known), index.is_some());
+    let order = match order_of(parts, &found.conditions, question.order) {
+        None => merged_order(parts, &mut found, question),
+        order => order,
+    };
+    let LeadingConditions { conditions, count, done, whole, .. } = found;
     let shape = match (conditions.is_empty(), whole) {
         (true, _) => PathShape::Full,
         (false, true) => PathShape::Points(count),
@@ -425,7 +465,7 @@ fn candidate(
         shape,
         rest: (0..done.len()).filter(|&position| !done[position]).collect(),
         lookup: index.is_some_and(|index| needs_lookup(index, question)),
-        order: order_of(parts, &conditions, question.order),
+        order,
         conditions,
         branches: Vec::new(),
     };
@@ -450,31 +490,86 @@ struct LeadingConditions {
     done: Vec<bool>,
     /// True if all key columns are fixed.
     whole: bool,
+    /// Conditions on the columns after these by their definition, which only a merge needs, and the
+    /// number of ranges with them.
+    surplus: (Vec<KeyCondition>, usize),
 }
 
-fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> LeadingConditions {
+fn leading(
+    parts: &[KeyPart],
+    (conjuncts, known): (&[&Expr], &[&Expr]),
+    of_index: bool,
+) -> LeadingConditions {
     let mut conditions: Vec<KeyCondition> = Vec::new();
     let mut done = vec![false; conjuncts.len()];
-    let mut count = 1;
+    let mut counts = vec![1];
     for part in parts {
         let has_array = conditions.iter().any(KeyCondition::has_array);
-        let conjuncts = Conjuncts { all: conjuncts, has_array };
+        let conjuncts = Conjuncts { all: conjuncts, known, has_array };
+        let mut count = counts.last().copied().unwrap_or(1);
         let Some(condition) = condition(part, &conjuncts, &mut count, &mut done) else {
             break;
         };
         let fixed = condition.point_count().is_some();
         conditions.push(condition);
+        counts.push(count);
         if !fixed {
             break;
         }
     }
+    let is_stated = |condition: &KeyCondition| !condition.by_definition;
+    let used = conditions.iter().rposition(is_stated).map_or(0, |last| last + 1);
+    let surplus = (conditions.split_off(used), counts.last().copied().unwrap_or(1));
+    let count = counts[used];
     // An index entry with a NULL has a longer key, so it needs a range.
     let whole = conditions.len() == parts.len()
         && conditions.iter().all(|condition| {
             condition.point_count().is_some()
                 && !(of_index && condition.terms.iter().any(|term| term.allows_null()))
         });
-    LeadingConditions { conditions, count, done, whole }
+    LeadingConditions { conditions, count, done, whole, surplus }
+}
+
+/// Returns the conditions that each row satisfies. A past row need not satisfy a constraint of the
+/// present.
+fn known_of_rows(question: &ScanRequirements<'_>) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    if question.scan.system_time.is_none() {
+        let checks = question.scan.table.constraints.checks.iter().filter(|check| check.valid);
+        checks.for_each(|check| split(check.predicate.clone(), &mut conjuncts));
+    }
+    conjuncts
+}
+
+/// Returns the required order of the first rows by a merge of the ranges with different values of
+/// leading columns, and adds the conditions that it needs.
+fn merged_order(
+    parts: &[KeyPart],
+    found: &mut LeadingConditions,
+    question: &ScanRequirements<'_>,
+) -> Option<PathOrder> {
+    question.goal?;
+    let (surplus, count) = &found.surplus;
+    let all: Vec<&KeyCondition> = found.conditions.iter().chain(surplus).collect();
+    let is_list =
+        |condition: &&&KeyCondition| condition.point_count().is_some() && !condition.has_array();
+    let lists = all.iter().take_while(is_list).count();
+    let stated = found.conditions.len();
+    for merged in 1..=lists {
+        let product = all[..merged].iter().filter_map(|one| one.point_count()).product::<usize>();
+        let conditions: Vec<KeyCondition> =
+            all[..merged.max(stated)].iter().map(|&one| one.clone()).collect();
+        if product > MERGED_MAX || found.whole {
+            break;
+        }
+        let Some(order) = order_after(parts, merged, &conditions, question.order) else { continue };
+        if conditions.len() > stated {
+            found.count = *count;
+        }
+        found.conditions = conditions;
+        return Some(order);
+    }
+    None
 }
 
 /// Matches the alternatives of a disjunction one by one, each with all other conjuncts: `(a = 1
@@ -501,7 +596,7 @@ fn branched(
         };
         let shared = others.iter().map(|&other| &question.conjuncts[other]);
         let all: Vec<&Expr> = own.iter().copied().chain(shared).collect();
-        let found = leading(parts, &all, plain.index.is_some());
+        let found = leading(parts, (&all, &[]), plain.index.is_some());
         count = count.saturating_add(found.count);
         if found.conditions.is_empty() || count > RANGES_MAX {
             return None;
@@ -532,6 +627,8 @@ fn branched(
 
 struct Conjuncts<'a> {
     all: &'a [&'a Expr],
+    /// Conditions that each row satisfies.
+    known: &'a [&'a Expr],
     /// True if a column before this one has the values of an array. It may be long, so that a
     /// second array is not multiplied with it.
     has_array: bool,
@@ -559,16 +656,26 @@ fn condition(
     if let Some(expression) = part.generated.as_ref().filter(|_| terms.is_empty()) {
         terms = generated::implied(expression, conjuncts.all);
     }
+    let mut by_definition = false;
+    if terms.is_empty()
+        && let Some(DefinedValues { term, is_restricted }) =
+            computed_values::of_definition(&part.definition, conjuncts.all, conjuncts.known)
+    {
+        by_definition = !is_restricted;
+        terms.push(match part.nullable {
+            true => KeyTerm::Any(vec![term, KeyTerm::IsNull]),
+            false => term,
+        });
+    }
     let condition = KeyCondition {
         terms,
         data_type: part.data_type.clone(),
         key: part.key,
         name: part.name.clone(),
+        by_definition,
     };
-    let only_not_null = condition
-        .terms
-        .iter()
-        .all(|term| matches!(term, crate::plan::scan::KeyTerm::IsNotNull) && !part.nullable);
+    let only_not_null =
+        condition.terms.iter().all(|term| matches!(term, KeyTerm::IsNotNull) && !part.nullable);
     if only_not_null {
         // The condition is implied by NOT NULL and needs no check.
         exact.into_iter().for_each(|position| done[position] = true);
@@ -607,11 +714,26 @@ pub(super) fn needed<'e>(
     columns
 }
 
-/// Returns whether the key order, or its reverse (`Some(true)`), is the required order.
-fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -> Option<bool> {
+/// Returns how the key order, or its reverse, is the required order.
+fn order_of(
+    parts: &[KeyPart],
+    conditions: &[KeyCondition],
+    order: &[SortKey],
+) -> Option<PathOrder> {
+    order_after(parts, 0, conditions, order)
+}
+
+/// As [`order_of`], with ranges that are merged over the first `merged` columns.
+fn order_after(
+    parts: &[KeyPart],
+    merged: usize,
+    conditions: &[KeyCondition],
+    order: &[SortKey],
+) -> Option<PathOrder> {
     let mut reverse = None;
-    let all_present = parts.iter().all(|part| !part.nullable);
-    let mut parts = parts.iter().enumerate();
+    let is_whole_order = merged == 0 && parts.iter().all(|part| !part.nullable);
+    let mut following: Option<bool> = None;
+    let mut parts = parts.iter().enumerate().skip(merged);
     'keys: for key in order {
         for (position, part) in parts.by_ref() {
             let fixed = conditions.get(position).is_some_and(KeyCondition::is_single_point);
@@ -620,6 +742,15 @@ fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -
                 if fixed {
                     continue;
                 }
+                // Nor does one that never decreases with the next column.
+                let source = part.generated.as_ref().and_then(generated::ordering_source);
+                if following.is_none() && source.as_ref() == Some(&key.expression) {
+                    following = Some(part.key.descending);
+                    continue;
+                }
+                return None;
+            }
+            if following.take().is_some_and(|descending| descending != part.key.descending) {
                 return None;
             }
             if fixed {
@@ -635,8 +766,10 @@ fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -
             }
             continue 'keys;
         }
-        // After the whole key no two rows are equal, unless it contains a NULL.
-        return all_present.then_some(reverse.unwrap_or(false));
+        // After the whole key no two rows are equal, unless it contains a NULL, or rows of merged
+        // ranges differ only in the columns before.
+        let order = PathOrder { reverse: reverse.unwrap_or(false), merged };
+        return (is_whole_order && following.is_none()).then_some(order);
     }
-    Some(reverse.unwrap_or(false))
+    Some(PathOrder { reverse: reverse.unwrap_or(false), merged })
 }

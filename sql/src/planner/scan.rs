@@ -13,7 +13,7 @@ use types::expr::Expr;
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{AccessPath, BaseTableFetchNode, PathShape, ScanLock, ScanNode};
 use crate::plan::{FilterNode, Node, PointGet, RowGoal};
-use crate::planner::access_paths::{PathCandidate, ScanRequirements, choose, needed};
+use crate::planner::access_paths::{PathCandidate, PathOrder, ScanRequirements, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
 use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
@@ -74,8 +74,8 @@ pub(super) fn build(
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
     let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
     let (candidate, before_index_history) = choose_paths(&question);
-    let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
+    let PathOrder { reverse, merged } = candidate.order.unwrap_or_default();
     // Conditions that must be evaluated in the session become a filter above, unless the path
     // implies them.
     let (called, rest): (Vec<usize>, Vec<usize>) =
@@ -85,7 +85,7 @@ pub(super) fn build(
     let goal = wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered));
     let cost = notes.path_cost(&candidate, &question);
     let mut node = scan_node(scan, (&conjuncts, &rest), candidate, cost);
-    node.path = AccessPath { reverse, ordered, ..node.path };
+    node.path = AccessPath { reverse, ordered, merged, ..node.path };
     node.lock = scan.lock.map(|lock| {
         let read = node.lookup.as_ref().map_or(&node.read, |lookup| &lookup.read);
         ScanLock { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
@@ -171,6 +171,7 @@ pub(super) fn path_of(candidate: PathCandidate, cost: Option<f64>) -> AccessPath
         shape: candidate.shape,
         reverse: false,
         ordered: false,
+        merged: 0,
         cost,
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn implied(generated: &Expr, conjuncts: &[&Expr]) -> Vec<KeyTerm> {
 }
 
 /// Returns the columns of an expression, each once.
-fn sources_of(generated: &Expr) -> Vec<Expr> {
+pub(super) fn sources_of(generated: &Expr) -> Vec<Expr> {
     let mut sources: Vec<Expr> = Vec::new();
     generated.walk(&mut |part| {
         if as_column(part).is_some() && !sources.contains(part) {
@@ -78,9 +78,9 @@ fn bounds(generated: &Expr, source: &Expr, conjuncts: &[&Expr]) -> Vec<KeyTerm> 
     let terms = conjuncts.iter().filter_map(|one| key_term::of_conjunct(one, source));
     let bounds = terms.filter_map(|matched| {
         let KeyTerm::Compare(comparison, value) = matched.term else { return None };
-        let comparison = match comparison {
-            Comparison::Less | Comparison::LessOrEqual => Comparison::LessOrEqual,
-            Comparison::Greater | Comparison::GreaterOrEqual => Comparison::GreaterOrEqual,
+        let comparison = match comparison.is_upper() {
+            true => Comparison::LessOrEqual,
+            false => Comparison::GreaterOrEqual,
         };
         let value = as_source(value, source)?;
         let replaced = |part: &Expr| (part == source).then(|| value.clone());
@@ -100,7 +100,7 @@ fn computed(generated: &Expr, replaced: &dyn Fn(&Expr) -> Option<Expr>) -> Expr 
 
 /// Returns a value in the type of a source column; `None` if values of the type may be equal and
 /// differ (`1.0 = 1.00`), or if the value may be outside the type.
-fn as_source(value: Expr, source: &Expr) -> Option<Expr> {
+pub(super) fn as_source(value: Expr, source: &Expr) -> Option<Expr> {
     let (from, to) = (value.data_type().clone(), source.data_type());
     let is_exact = is_integer(to)
         || is_varying(to)
@@ -125,27 +125,54 @@ fn as_source(value: Expr, source: &Expr) -> Option<Expr> {
 
 /// Returns whether a larger value of the only column never makes the value of the expression
 /// smaller.
-fn never_decreases(expression: &Expr) -> bool {
+pub(crate) fn never_decreases(expression: &Expr) -> bool {
     match expression {
         Expr::Column { .. } => true,
         Expr::Cast { operand, from, to, .. } => {
             let is_time = |one: &DataType| matches!(one, DataType::Date | DataType::Timestamp);
+            let is_number = |one: &DataType| {
+                is_integer(one) || matches!(one, DataType::Numeric | DataType::Float8)
+            };
             let is_ordered = |both: &dyn Fn(&DataType) -> bool| both(from) && both(&to.base);
-            (is_ordered(&is_integer) || is_ordered(&is_time)) && never_decreases(operand)
+            // A modifier of a numeric type rounds, and never decreases either.
+            (is_ordered(&is_number) || is_ordered(&is_time)) && never_decreases(operand)
         }
-        Expr::Call { function, arguments, .. } => match (arguments.as_slice(), *function) {
-            ([unit, time], function) if function::signature(function).name == "date_trunc" => {
-                matches!(unit, Expr::Constant { .. }) && never_decreases(time)
+        Expr::Call { function, arguments, .. } => {
+            let name = function::signature(*function).name;
+            match (arguments.as_slice(), function::shape(*function)) {
+                ([unit, time], _) if name == "date_trunc" => {
+                    matches!(unit, Expr::Constant { .. }) && never_decreases(time)
+                }
+                ([unit, time], _) if matches!(name, "extract" | "date_part") => {
+                    is_epoch(unit)
+                        && matches!(time.data_type(), DataType::Date | DataType::Timestamp)
+                        && never_decreases(time)
+                }
+                ([number], _) if matches!(name, "floor" | "ceil" | "ceiling") => {
+                    never_decreases(number)
+                }
+                ([number, divisor], KernelKind::Arithmetic(ArithmeticOp::Divide)) => {
+                    divisor.integer_constant().is_some_and(|divisor| divisor > 0)
+                        && never_decreases(number)
+                }
+                _ => false,
             }
-            ([number, divisor], function) => {
-                let op = function::shape(function);
-                matches!(op, KernelKind::Arithmetic(ArithmeticOp::Divide))
-                    && divisor.integer_constant().is_some_and(|divisor| divisor > 0)
-                    && never_decreases(number)
-            }
-            _ => false,
-        },
+        }
         _ => false,
+    }
+}
+
+fn is_epoch(unit: &Expr) -> bool {
+    let Expr::Constant { value, .. } = unit else { return false };
+    value.as_str().is_some_and(|unit| unit.eq_ignore_ascii_case("epoch"))
+}
+
+/// Returns the source of a generated column whose values never decrease with it: rows in the order
+/// of both are in the order of the source alone.
+pub(crate) fn ordering_source(generated: &Expr) -> Option<Expr> {
+    match sources_of(generated).as_slice() {
+        [source] if never_decreases(generated) => Some(source.clone()),
+        _ => None,
     }
 }
 

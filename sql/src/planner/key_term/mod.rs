@@ -5,6 +5,7 @@
 //! widths (which the executor converts without loss); other conditions remain in the filter.
 //! `int_col = 5.5` and `date_col < timestamp` are therefore filtered, with correct results.
 
+pub(crate) mod computed_values;
 pub(super) mod generated;
 
 use types::expr::Expr;

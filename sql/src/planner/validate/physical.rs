@@ -124,6 +124,10 @@ fn check_path(path: &AccessPath) -> Validation<()> {
             condition.terms.iter().try_for_each(check_term)?;
         }
     }
+    let is_list = |condition: &KeyCondition| condition.point_count().is_some();
+    require(path.conditions.iter().take_while(|one| is_list(one)).count() >= path.merged, || {
+        format!("ranges merged over {} columns that are no lists of values", path.merged)
+    })?;
     let is_whole = |conditions: &Vec<KeyCondition>| conditions.len() == keys.len();
     match path.shape {
         PathShape::Points(_) if path.branches.is_empty() => {
@@ -147,6 +151,9 @@ fn check_term(term: &KeyTerm) -> Validation<()> {
         | KeyTerm::Compare(_, value)
         | KeyTerm::Like(value) => row(&[]).check(value),
         KeyTerm::In(values) => values.iter().try_for_each(|value| row(&[]).check(value)),
+        KeyTerm::Computed(computed) => {
+            computed.bounds.iter().try_for_each(|(_, bound)| row(&[]).check(bound))
+        }
         KeyTerm::IsNull | KeyTerm::IsNotNull => Ok(()),
         KeyTerm::Any(terms) => terms.iter().try_for_each(check_term),
     }

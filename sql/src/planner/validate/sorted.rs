@@ -11,7 +11,8 @@ use types::expr::Expr;
 use crate::logical::{SortKey, pseudo_column_type, sort_keys};
 use crate::plan::Node;
 use crate::plan::scan::{KeyCondition, PathShape, ScanNode};
-use crate::planner::conjunct::{substitute, within};
+use crate::planner::conjunct::{as_column, substitute, within};
+use crate::planner::key_term::generated::ordering_source;
 
 /// An order of rows.
 #[derive(Debug, Clone)]
@@ -132,7 +133,8 @@ fn has_key_order(scan: &ScanNode, keys: &[SortKey]) -> bool {
         loop {
             // After the whole key no two rows are equal.
             let Some((at, part)) = parts.next() else { return true };
-            let is_fixed = path.conditions.get(at).is_some_and(KeyCondition::is_single_point);
+            let is_fixed = at < path.merged
+                || path.conditions.get(at).is_some_and(KeyCondition::is_single_point);
             if is_fixed {
                 fixed.insert(part.column);
             }
@@ -142,12 +144,22 @@ fn has_key_order(scan: &ScanNode, keys: &[SortKey]) -> bool {
                 }
                 break;
             }
-            if !is_fixed {
+            if !is_fixed && !follows_source(scan, part.column, column) {
                 return false;
             }
         }
     }
     true
+}
+
+/// Returns whether a generated column of a table never decreases with its source.
+fn follows_source(scan: &ScanNode, generated: usize, source: usize) -> bool {
+    if scan.path.index.is_some() {
+        // The columns of an index are not those of the table.
+        return true;
+    }
+    let expression = scan.table.columns[generated].generated.as_ref();
+    expression.and_then(ordering_source).is_some_and(|found| as_column(&found) == Some(source))
 }
 
 /// Returns the position of a column of a scan in the layout of its path.
