@@ -21,6 +21,13 @@ CREATE INDEX own_n ON own (n) SALT_BUCKETS = 3;
 CREATE TABLE named (id int PRIMARY KEY, a int, b int, c int, d int)
   WITH (column_families = '"x,y"(a), "q""{}"(b), "dotted.G h"(c), "back\slash''"(d)', "x,y.ttl" = '60 seconds',
         "q""{}.versions" = 2, "dotted.G h.versions" = 3, "back\slash'.ttl" = '1 day');
+CREATE TABLE same_names (id int PRIMARY KEY, FAMILY f (x int UNIQUE, y int) WITH (versions = 2),
+  FAMILY "G.h" (x text CHECK ("G.h".x <> f.x::text)), f.z int GENERATED ALWAYS AS (f.x + 1) STORED);
+ALTER TABLE same_names ADD COLUMN "G.h".y int;
+INSERT INTO same_names (id, f.x, "G.h".x, y, "G.h".y) VALUES (1, 2, 'three', 4, 5);
+CREATE INDEX ON same_names ("G.h".x) INCLUDE (f.y) WHERE f.x > 0;
+CREATE VIEW of_same_names AS SELECT id, f.*, "G.h".x AS other FROM same_names WHERE f.x = 2;
+COMMENT ON COLUMN same_names."G.h".x IS 'x of G.h';
 "#;
 
 /// Source or target of a dump.

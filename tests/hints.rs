@@ -135,6 +135,14 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["ALTER TABLE of_family ADD FAMILY g (), ADD COLUMN g.b int"],
     ),
     (
+        "Use ALTER TABLE t ADD FAMILY f () for a family without columns.",
+        &["ALTER TABLE of_family ADD FAMILY without_columns ()"],
+    ),
+    (
+        "Qualify it with the table: SELECT t.f.* FROM t.",
+        &["SELECT of_family.f.* FROM of_family, of_family AS other"],
+    ),
+    (
         "Use ALTER TABLE … SET LOGGED.",
         &["CREATE UNLOGGED TABLE loose (id int)", "ALTER TABLE loose SET LOGGED"],
     ),

@@ -197,14 +197,15 @@ fn read_encoding(name: &str) -> Result<&'static Encoding> {
 /// # Errors
 ///
 /// 42703 and 42701 as PostgreSQL reports them.
-pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
+pub fn columns(table: &Table, named: &[ast::ColumnName]) -> Result<Vec<usize>> {
     if named.is_empty() {
         let plain = |column: &usize| table.columns[*column].generated.is_none();
         return Ok(table.visible_columns().filter(plain).collect());
     }
     let mut columns = Vec::with_capacity(named.len());
-    for name in named {
-        let column = table.column_index(&name.value).ok_or_else(|| {
+    for written in named {
+        let name = &written.name;
+        let column = table.find_column(written)?.ok_or_else(|| {
             err!(UNDEFINED_COLUMN: "column \"{}\" of relation \"{}\" does not exist", name.value, table.name; at name.position)
         })?;
         if table.columns[column].generated.is_some() {

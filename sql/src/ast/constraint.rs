@@ -68,17 +68,17 @@ pub struct UniqueKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKeyClause {
     /// The referencing columns.
-    pub columns: Vec<Ident>,
+    pub columns: Vec<ColumnName>,
     /// The referenced table.
     pub table: TableName,
     /// Its columns; none for those of its primary key.
-    pub referenced: Vec<Ident>,
+    pub referenced: Vec<ColumnName>,
     /// `MATCH FULL`
     pub match_full: bool,
     /// `ON DELETE …`
     pub on_delete: ReferentialAction,
     /// The columns that `ON DELETE SET …` sets; none for all.
-    pub delete_columns: Vec<Ident>,
+    pub delete_columns: Vec<ColumnName>,
     /// `ON UPDATE …`
     pub on_update: ReferentialAction,
 }

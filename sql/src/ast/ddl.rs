@@ -289,8 +289,8 @@ pub struct CommentOn {
 pub enum CommentSubject {
     /// A whole object.
     Object(ObjectReference),
-    /// A column of a table or view.
-    Column(TableName, Ident),
+    /// A column of a table or view: `t.c`, `s.t.c`, `t.f.c` or `s.t.f.c`.
+    Column(Vec<Ident>),
     /// A constraint of a table.
     Constraint(Ident, TableName),
     /// A constraint of a domain.
@@ -497,7 +497,7 @@ pub enum TableChange {
         /// `IF EXISTS`
         if_exists: bool,
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// `CASCADE`
         cascade: bool,
     },
@@ -522,14 +522,14 @@ pub enum TableChange {
     /// `RENAME COLUMN`
     RenameColumn {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// Its new name.
         to: Ident,
     },
     /// `ALTER COLUMN c TYPE … [USING …]`
     ColumnType {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// Its new type.
         type_name: TypeName,
         /// The expression that computes the new value of a row.
@@ -538,7 +538,7 @@ pub enum TableChange {
     /// `ALTER COLUMN c SET DEFAULT …`, `ALTER COLUMN c DROP DEFAULT`
     ColumnDefault {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// Its new default, if it has one.
         default: Option<SourceExpr>,
     },
@@ -547,19 +547,19 @@ pub enum TableChange {
         /// `IF EXISTS`
         if_exists: bool,
         /// The column.
-        column: Ident,
+        column: ColumnName,
     },
     /// `ALTER COLUMN c ADD GENERATED … AS IDENTITY`
     AddIdentity {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// The kind of the identity column, and its sequence.
         identity: Identity,
     },
     /// `ALTER COLUMN c SET GENERATED …`, `SET INCREMENT …`, `RESTART`
     AlterIdentity {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// ALWAYS or BY DEFAULT, if that changes.
         kind: Option<IdentityKind>,
         /// The changed options of its sequence.
@@ -570,21 +570,21 @@ pub enum TableChange {
         /// `IF EXISTS`
         if_exists: bool,
         /// The column.
-        column: Ident,
+        column: ColumnName,
     },
     /// `ALTER COLUMN c SET STATISTICS …` and other attributes that are stored without effect.
     ColumnAttribute {
         /// The column.
-        column: Ident,
+        column: ColumnName,
         /// The attribute.
         attribute: ColumnAttribute,
     },
     /// `CLUSTER ON`, `REPLICA IDENTITY …` and other attributes that are stored without effect.
     TableAttribute(TableAttribute),
     /// `ALTER COLUMN c SET NOT NULL`
-    SetNotNull(Ident),
+    SetNotNull(ColumnName),
     /// `ALTER COLUMN c DROP NOT NULL`
-    DropNotNull(Ident),
+    DropNotNull(ColumnName),
     /// `ADD CONSTRAINT`
     AddConstraint(TableConstraint),
     /// `ADD [CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`
@@ -623,6 +623,35 @@ pub enum TableChange {
         /// `CASCADE`
         cascade: bool,
     },
+}
+
+impl TableChange {
+    /// Returns the name of the existing column that it changes.
+    pub fn column_mut(&mut self) -> Option<&mut ColumnName> {
+        match self {
+            TableChange::DropColumn { column, .. }
+            | TableChange::RenameColumn { column, .. }
+            | TableChange::ColumnType { column, .. }
+            | TableChange::ColumnDefault { column, .. }
+            | TableChange::DropExpression { column, .. }
+            | TableChange::AddIdentity { column, .. }
+            | TableChange::AlterIdentity { column, .. }
+            | TableChange::DropIdentity { column, .. }
+            | TableChange::ColumnAttribute { column, .. }
+            | TableChange::SetNotNull(column)
+            | TableChange::DropNotNull(column) => Some(column),
+            TableChange::AddColumn { .. }
+            | TableChange::AddFamily { .. }
+            | TableChange::DropFamily { .. }
+            | TableChange::TableAttribute(_)
+            | TableChange::AddConstraint(_)
+            | TableChange::AddIndexConstraint { .. }
+            | TableChange::AlterConstraint { .. }
+            | TableChange::ValidateConstraint(_)
+            | TableChange::RenameConstraint { .. }
+            | TableChange::DropConstraint { .. } => None,
+        }
+    }
 }
 
 /// An attribute of a column that is stored without effect.

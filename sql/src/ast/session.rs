@@ -4,7 +4,7 @@ use store::transaction::TableLockMode;
 
 use super::expr::{Expr, TypeName};
 use super::query::QueryExpr;
-use super::{Ident, OptionValue, Statement, TableName};
+use super::{ColumnName, Ident, OptionValue, Statement, TableName};
 
 /// `EXPLAIN`
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ pub enum CopyTarget {
         /// Its name.
         name: TableName,
         /// Its columns; empty for all.
-        columns: Vec<Ident>,
+        columns: Vec<ColumnName>,
     },
     /// The rows of a query, or of a data-modifying statement with RETURNING; only with TO.
     Statement(Box<Statement>),

@@ -56,11 +56,7 @@ pub(super) fn default_of(column: &Column) -> Expr {
 /// Returns the position of a target column in the table.
 pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
     let wanted = &name.name;
-    let found = table.column_index(&wanted.value).filter(|column| match &name.family {
-        None => true,
-        Some(family) => in_family(table, *column, &family.value),
-    });
-    found.ok_or_else(|| {
+    table.find_column(name)?.ok_or_else(|| {
         let full = match &name.family {
             Some(family) if has_family(table, &family.value) => {
                 format!("{}.{}", family.value, wanted.value)
@@ -79,10 +75,4 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
 
 pub(super) fn has_family(table: &Table, family: &str) -> bool {
     table.descriptor.families.iter().any(|one| one.name.eq_ignore_ascii_case(family))
-}
-
-fn in_family(table: &Table, column: usize, family: &str) -> bool {
-    let families = &table.descriptor.families;
-    let of_column = table.layout.family_of(column).and_then(|index| families.get(index));
-    of_column.is_some_and(|one| one.name.eq_ignore_ascii_case(family))
 }

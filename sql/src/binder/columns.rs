@@ -172,10 +172,26 @@ impl Binder<'_> {
 
     fn no_column(&self, parts: &[Ident]) -> Error {
         match parts {
+            [qualifier @ .., _] if self.is_family(qualifier) => {
+                self.with_hint(unknown_column(parts), parts)
+            }
             [qualifier @ .., _] if !qualifier.is_empty() => self.no_relation(qualifier),
             [name] if let Some(error) = system_column(&name.value) => error,
             _ => self.with_hint(unknown_column(parts), parts),
         }
+    }
+
+    fn is_family(&self, qualifier: &[Ident]) -> bool {
+        let mut levels = self.levels.iter().filter(|level| level.reach != ColumnVisibility::Hidden);
+        levels.any(|level| matches!(level.scope.star(qualifier), Ok(Some(_)) | Err(_)))
+    }
+
+    /// Returns the error for the row of a relation that is not in FROM.
+    pub(super) fn no_row(&self, qualifier: &[Ident]) -> Error {
+        if !self.is_family(qualifier) {
+            return self.no_relation(qualifier);
+        }
+        Error::not_supported("a column family as a row", "Name its columns.")
     }
 
     /// Adds a hint with the most similar column name.

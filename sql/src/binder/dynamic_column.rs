@@ -2,9 +2,9 @@
 //! Phoenix: `SELECT k, c FROM t (c int)`, `UPSERT INTO t (k, c int) VALUES (…)`.
 //!
 //! The statement is bound to a copy of the table that has them behind the declared columns. The
-//! qualifier of their cells is the name, which is never that of a declared column
-//! ([`column_qualifier`](types::rowcode::column_qualifier)). The catalog, and with it constraints
-//! and indexes, does not know them.
+//! qualifier of their cells is the name without the family, which is never that of a declared
+//! column ([`column_qualifier`](types::rowcode::column_qualifier)). The catalog, and with it
+//! constraints and indexes, does not know them.
 
 use std::sync::Arc;
 
@@ -49,22 +49,27 @@ impl Binder<'_> {
     }
 
     fn add_dynamic_column(&self, table: &mut Table, column: &DynamicColumn) -> Result<()> {
-        let name = &column.name.name;
-        if table.column_index(&name.value).is_some() {
-            bail!(DUPLICATE_COLUMN: "column \"{}\" of relation \"{}\" already exists", name.value, table.name;
-                at name.position);
-        }
+        let qualifier = &column.name.name;
+        let families = &table.descriptor.families;
         let family = match &column.name.family {
             None => 0,
             Some(family) => {
-                let mut families = table.descriptor.families.iter();
-                let found = families.position(|one| one.name.eq_ignore_ascii_case(&family.value));
+                let is_it = |same: fn(&str, &str) -> bool| {
+                    families.iter().position(|one| same(&one.name, &family.value))
+                };
+                let found = is_it(str::eq).or_else(|| is_it(str::eq_ignore_ascii_case));
                 found.ok_or_else(|| {
                     err!(UNDEFINED_OBJECT: "column family \"{}\" does not exist", family.value;
                         at family.position)
                 })?
             }
         };
+        let name = table.name_of_added(&column.name);
+        let found = table.column_in_family(&families[family].name, &qualifier.value);
+        if found.is_some() || table.column_index(&name).is_some() {
+            bail!(DUPLICATE_COLUMN: "column \"{name}\" of relation \"{}\" already exists", table.name;
+                at qualifier.position);
+        }
         let sql_type = self.catalog.type_named(&column.type_name, self.search_path())?;
         let layout = Arc::make_mut(&mut table.layout);
         layout.columns.push(LayoutColumn {
@@ -75,10 +80,10 @@ impl Binder<'_> {
         layout.column_cells.push(ColumnCell {
             column: table.columns.len(),
             family,
-            qualifier: name.value.clone().into_bytes(),
+            qualifier: qualifier.value.clone().into_bytes(),
         });
         table.columns.push(Column {
-            name: name.value.clone(),
+            name,
             not_null: false,
             default: None,
             identity: None,

@@ -353,13 +353,20 @@ pub struct NameContext<'a> {
     /// The session's settings for literals, if the expression is a new definition: its literals
     /// are rewritten to retain their present values.
     pub session: Option<&'a TextStyle>,
+    /// The families of the columns, which may qualify them.
+    pub families: Option<&'a Arc<[String]>>,
 }
 
 impl<'a> NameContext<'a> {
     /// Returns the context for texts stored in the catalog, whose names are qualified.
     pub fn stored(catalog: &'a Catalog) -> NameContext<'a> {
         static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
-        NameContext { catalog, path: &PATH, session: None }
+        NameContext { catalog, path: &PATH, session: None, families: None }
+    }
+
+    /// Returns the context for an expression over columns of these families.
+    pub fn with_families(self, families: &'a Arc<[String]>) -> NameContext<'a> {
+        NameContext { families: Some(families), ..self }
     }
 }
 
@@ -450,7 +457,8 @@ fn table_expression(
         origin: None,
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
-    let scope = Scope::of(ScopeRelation::new("", &columns));
+    let families = names.families.cloned();
+    let scope = Scope::of(ScopeRelation { families, ..ScopeRelation::new("", &columns) });
     let mut constants = match notes {
         Some(_) => SessionConstants::unknown(),
         None => SessionConstants::new(),

@@ -70,7 +70,7 @@ impl Binder<'_> {
     pub(super) fn row_values(&mut self, relation: &[Ident]) -> Result<Vec<Typed>> {
         let position = relation.first().map_or(1, |part| part.position);
         let columns = self.columns_of(relation)?;
-        let columns = columns.ok_or_else(|| self.no_relation(relation).at(position))?;
+        let columns = columns.ok_or_else(|| self.no_row(relation).at(position))?;
         Ok(columns.values.into_iter().map(|(_, value)| value).collect())
     }
 
@@ -81,7 +81,7 @@ impl Binder<'_> {
             row => row,
         };
         let position = relation.first().map_or(1, |part| part.position);
-        row.ok_or_else(|| self.no_relation(relation).at(position))
+        row.ok_or_else(|| self.no_row(relation).at(position))
     }
 
     /// Returns the row of a relation; `None` if no query level has a relation of this name.

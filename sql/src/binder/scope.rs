@@ -11,6 +11,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{DynamicColumn, Ident, TableName};
 use crate::binder::tree::map_columns;
+use crate::catalog::column_family;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result};
@@ -72,6 +73,8 @@ pub(super) struct ScopeRelation {
     pub(super) hidden: Vec<ScopeColumn>,
     /// Columns that were added after the query of a view was written, which are not visible in it.
     pub(super) later: Vec<ScopeColumn>,
+    /// The families of the columns of a definition's table, which is not in the catalog.
+    pub(super) families: Option<Arc<[String]>>,
     /// The key of its entry of FROM in the notes, if recorded.
     pub(super) at: usize,
     /// True for the work table of a recursive query.
@@ -126,6 +129,7 @@ impl ScopeRelation {
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
             later: Vec::new(),
+            families: None,
             at: 0,
             is_work_table: false,
             is_value: false,
@@ -161,6 +165,7 @@ impl ScopeRelation {
             columns: table.visible_columns().map(column).collect(),
             hidden: vec![tableoid(table.oid + OID_OFFSET)],
             later: Vec::new(),
+            families: None,
             at: 0,
             is_work_table: false,
             is_value: false,
@@ -230,19 +235,41 @@ impl ScopeRelation {
         self.columns.iter().find(|column| column.origin == origin)
     }
 
-    /// Returns a column by family and name.
-    fn family_column(&self, family: &str, name: &str) -> Option<&ScopeColumn> {
-        let table = self.table.as_ref()?;
-        let position = table.column_index(name)?;
-        let index = table.layout.family_of(position)?;
-        if !table.descriptor.families.get(index)?.name.eq_ignore_ascii_case(family) {
-            return None;
+    /// Returns the family of a column; empty if it is in none.
+    fn family_of(&self, column: &ScopeColumn) -> &str {
+        match (&self.table, &self.families, &column.expr) {
+            (Some(table), ..) => {
+                // Dynamic columns have no origin.
+                let position = column.origin.map(|(_, position)| position);
+                let position = position.or_else(|| table.column_index(&column.name));
+                position.map_or("", |position| table.family_name(position))
+            }
+            (None, Some(families), Expr::Column { index, .. }) => {
+                families.get(*index).map_or("", String::as_str)
+            }
+            _ => "",
         }
-        let dynamic = || {
-            let mut columns = self.columns.iter();
-            columns.find(|column| column.origin.is_none() && column.name == name)
-        };
-        self.table_column(position).or_else(dynamic)
+    }
+
+    /// Returns the names of the columns with their families.
+    fn names(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.columns.iter().map(|column| (column.name.as_str(), self.family_of(column)))
+    }
+
+    /// Returns the columns of a family; `None` if the table has no such family.
+    fn family_columns(&self, family: &str) -> Option<Vec<ScopeColumn>> {
+        let families = &self.table.as_ref()?.descriptor.families;
+        let exact = families.iter().find(|one| one.name == family);
+        let other = || families.iter().find(|one| one.name.eq_ignore_ascii_case(family));
+        let name = &exact.or_else(other)?.name;
+        let columns = self.columns.iter().filter(|column| self.family_of(column) == name);
+        Some(columns.cloned().collect())
+    }
+
+    /// Returns the error for an unqualified name that only columns of families have.
+    fn ambiguity(&self, name: &str) -> Option<Error> {
+        let has_families = self.table.is_some() || self.families.is_some();
+        has_families.then(|| column_family::ambiguity(self.names(), name)).flatten()
     }
 
     /// Marks the relation as nullable.
@@ -422,19 +449,53 @@ impl Scope {
                 }
             })?;
         }
+        if found.is_none()
+            && let Some(error) = self.relations.iter().find_map(|one| one.ambiguity(name))
+        {
+            return Err(error);
+        }
         Ok(found)
     }
 
+    /// Returns the relations whose families a qualifier can mean: `f` or `t.f`.
+    fn relations_of(&self, qualifier: &[Ident]) -> impl Iterator<Item = &ScopeRelation> {
+        let table = qualifier.split_last().map(|(_, table)| table).unwrap_or_default();
+        let is_any = table.is_empty();
+        let named = self.relation(table).into_iter();
+        self.relations.iter().filter(move |_| is_any).chain(named)
+    }
+
     fn find_in_family(&self, qualifier: &[Ident], name: &str) -> Result<Option<&ScopeColumn>> {
-        let (relations, family): (Vec<&ScopeRelation>, &str) = match qualifier {
-            [family] => (self.relations.iter().collect(), &family.value),
-            [table @ .., family] => (self.relation(table).into_iter().collect(), &family.value),
-            [] => return Ok(None),
-        };
-        let mut found =
-            relations.iter().filter_map(|relation| relation.family_column(family, name));
+        let Some(family) = qualifier.last() else { return Ok(None) };
+        let mut found = self.relations_of(qualifier).filter_map(|relation| {
+            let position = column_family::find(relation.names(), &family.value, name)?;
+            relation.columns.get(position)
+        });
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(ambiguous(name)),
+            (first, _) => Ok(first),
+        }
+    }
+
+    /// Returns the columns of `t.*`, `f.*` or `t.f.*`; `None` if neither a relation nor a family
+    /// of one has the name.
+    ///
+    /// # Errors
+    ///
+    /// 42702 if two relations have the family.
+    pub(super) fn star(&self, qualifier: &[Ident]) -> Result<Option<Vec<ScopeColumn>>> {
+        if let Some(relation) = self.relation(qualifier) {
+            return Ok(Some(relation.columns.clone()));
+        }
+        let Some(family) = qualifier.last() else { return Ok(None) };
+        let relations = self.relations_of(qualifier);
+        let mut found = relations.filter_map(|relation| relation.family_columns(&family.value));
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => {
+                let family = &family.value;
+                bail!(AMBIGUOUS_COLUMN: "column family \"{family}\" is ambiguous";
+                    hint "Qualify it with the table: SELECT t.f.* FROM t.")
+            }
             (first, _) => Ok(first),
         }
     }
@@ -468,7 +529,7 @@ impl Scope {
 }
 
 fn missing_in(relation: &ScopeRelation, name: &str) -> Error {
-    if let Some(error) = system_column(name) {
+    if let Some(error) = system_column(name).or_else(|| relation.ambiguity(name)) {
         return error;
     }
     err!(UNDEFINED_COLUMN: "column {}.{name} does not exist", relation.alias)

@@ -268,8 +268,8 @@ impl Binder<'_> {
             }
             scope.columns().into_iter().cloned().collect()
         } else {
-            match scope.relation(qualifier) {
-                Some(relation) => relation.columns.clone(),
+            match scope.star(qualifier).map_err(|error| error.at(position))? {
+                Some(columns) => columns,
                 None => return self.expand_outer(qualifier, position, targets),
             }
         };
@@ -285,17 +285,21 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Expands `t.*` for a relation of an enclosing query level.
+    /// Expands `t.*` for a relation, or a family of one, of an enclosing query level.
     fn expand_outer(
         &mut self,
         qualifier: &[ast::Ident],
         position: usize,
         targets: &mut Vec<Target>,
     ) -> Result<()> {
-        let has_it = |level: &QueryLevel| {
-            level.reach != ColumnVisibility::Hidden && level.scope.relation(qualifier).is_some()
-        };
-        let Some(depth) = self.levels.iter().rposition(has_it) else {
+        let mut found = None;
+        for (depth, level) in self.levels.iter().enumerate().rev() {
+            if level.reach != ColumnVisibility::Hidden && found.is_none() {
+                let columns = level.scope.star(qualifier).map_err(|error| error.at(position))?;
+                found = columns.map(|columns| (depth, columns));
+            }
+        }
+        let Some((depth, columns)) = found else {
             if let Some(fields) = self.variable_fields(qualifier)? {
                 let target = |(name, value): (Arc<str>, Typed)| Target {
                     value,
@@ -310,8 +314,6 @@ impl Binder<'_> {
         if let Some(barred) = self.levels[depth].barred {
             return Err(self.barred(depth, qualifier, barred, None).at(position));
         }
-        let relation = self.levels[depth].scope.relation(qualifier);
-        let columns = relation.map(|one| one.columns.clone()).unwrap_or_default();
         self.note_star(position, &columns);
         for column in columns {
             let (name, origin) = (column.name.clone(), column.origin);

@@ -12,6 +12,7 @@
 //! sequences of a schema share one name space ([`Schema::relations`]).
 
 pub mod collation;
+pub mod column_family;
 pub mod comment;
 pub mod composite;
 pub mod derived_cache;

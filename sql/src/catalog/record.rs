@@ -19,7 +19,8 @@ use store::codec::tagged::{FieldValue, UnknownFields};
 use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
 
-use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
+use crate::ast::{CheckOption, Collation, ColumnName, Deferral, OnCommit};
+use crate::catalog::column_family;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
     IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
@@ -360,9 +361,39 @@ pub fn decode<T: FieldValue>(bytes: &[u8]) -> Result<T> {
     })
 }
 
+impl ColumnRecord {
+    /// Returns its name; empty if it was dropped.
+    pub fn shown_name(&self) -> &str {
+        if self.dropped { "" } else { &self.name }
+    }
+}
+
 impl TableRecord {
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| !column.dropped && column.name == name)
+    }
+
+    /// Returns the position of a column by its name in a statement, as
+    /// [`Table::find_column`](crate::catalog::table::Table::find_column) does.
+    ///
+    /// # Errors
+    ///
+    /// For a name without a family, if only columns of families have it.
+    pub fn find_column(&self, name: &ColumnName) -> Result<Option<usize>> {
+        let families = self.family_names();
+        let columns = self.columns.iter().zip(&families);
+        column_family::named(columns.map(|(column, of)| (column.shown_name(), of.as_str())), name)
+    }
+
+    /// Returns the family of each column; empty for key columns and dropped ones.
+    pub fn family_names(&self) -> Vec<String> {
+        let is_key = |at: usize| self.primary_key.iter().any(|key| key.column as usize == at);
+        let family = |(at, column): (usize, &ColumnRecord)| {
+            let family = self.descriptor.families.get(usize::from(column.family));
+            let family = family.filter(|_| !column.dropped && !is_key(at));
+            family.map(|family| family.name.clone()).unwrap_or_default()
+        };
+        self.columns.iter().enumerate().map(family).collect()
     }
 }

@@ -14,7 +14,8 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
-use crate::ast::{Collation, Deferral, ObjectKind};
+use crate::ast::{Collation, ColumnName, Deferral, Ident, ObjectKind};
+use crate::catalog::column_family::{self, base_name, qualified_name};
 use crate::catalog::composite::Composite;
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::Domain;
@@ -23,6 +24,7 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 use crate::catalog::user_type::UserType;
+use crate::error::Result;
 
 /// The maximum number of columns of a table, as in PostgreSQL.
 pub const COLUMNS_MAX: usize = 1_600;
@@ -252,6 +254,51 @@ impl Table {
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| !column.dropped && column.name == name)
+    }
+
+    /// Returns the position of a column by its name in a statement.
+    ///
+    /// # Errors
+    ///
+    /// For a name without a family, if only columns of families have it.
+    pub fn find_column(&self, name: &ColumnName) -> Result<Option<usize>> {
+        column_family::named(self.names(), name)
+    }
+
+    /// Returns the position of a column by its name among those of a family.
+    pub fn column_in_family(&self, family: &str, name: &str) -> Option<usize> {
+        column_family::find(self.names(), family, name)
+    }
+
+    /// Returns the names of the columns with their families.
+    fn names(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        let columns = self.columns.iter().enumerate();
+        columns.map(|(at, column)| (column.shown_name(), self.family_name(at)))
+    }
+
+    /// Returns the family of a column; empty for a key column.
+    pub fn family_name(&self, column: usize) -> &str {
+        let family = self.layout.family_of(column);
+        let family = family.and_then(|family| self.descriptor.families.get(family));
+        family.map_or("", |family| &family.name)
+    }
+
+    /// Returns the name of a column among those of its family.
+    pub fn qualifier_name(&self, column: usize) -> &str {
+        base_name(self.columns[column].listed_name(), self.family_name(column))
+    }
+
+    /// Returns the name of a column that is added: that with the family, if one is written and a
+    /// column of another family has the name.
+    pub fn name_of_added(&self, name: &ColumnName) -> String {
+        let ColumnName { family, name: Ident { value: name, .. } } = name;
+        let Some(family) = family else { return name.clone() };
+        let mut others = self.visible_columns();
+        let is_shared = others.any(|other| {
+            let of = self.family_name(other);
+            of != family.value && base_name(&self.columns[other].name, of) == *name
+        });
+        if is_shared { qualified_name(&family.value, name) } else { name.clone() }
     }
 
     /// Returns the positions of the visible columns, in order.

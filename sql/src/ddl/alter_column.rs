@@ -50,10 +50,7 @@ impl Ddl<'_> {
             return self.add_own_sequence(record, column).map(Some);
         }
         if column.generated.is_some() {
-            record.columns.push(self.column_record(record, column)?);
-            let catalog = self.changes.catalog(self.engine);
-            generated::check(self.names(&catalog), &mut record.columns, |_| None)?;
-            return Ok(Some(ColumnFill::Generated));
+            return self.add_generated(record, column).map(Some);
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
@@ -109,6 +106,19 @@ impl Ddl<'_> {
             ..Default::default()
         });
         Ok(filling)
+    }
+
+    fn add_generated(
+        &self,
+        record: &mut TableRecord,
+        column: &ast::ColumnDefinition,
+    ) -> Result<ColumnFill> {
+        record.columns.push(self.column_record(record, column)?);
+        let catalog = self.changes.catalog(self.engine);
+        let families = record.family_names().into();
+        let names = self.names(&catalog).with_families(&families);
+        generated::check(names, &mut record.columns, |_| None)?;
+        Ok(ColumnFill::Generated)
     }
 
     /// Returns the value of a new column without a default in existing rows.

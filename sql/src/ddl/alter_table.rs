@@ -19,13 +19,13 @@ use crate::catalog::CatalogRelation;
 use crate::catalog::object::Object;
 use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
-use crate::ddl::alter_column::{column_of, drop_not_null, refuse_system_column};
+use crate::ddl::alter_column::{column_of, drop_not_null, family_of, refuse_system_column};
 use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::ignored_attributes::set_column_attribute;
 use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::user_type::stored_text;
-use crate::ddl::{Ddl, foreign_key, name};
+use crate::ddl::{Ddl, column_name, foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
 
@@ -75,6 +75,14 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let change = &match column_name::in_change(&table, change) {
+            Err(error) => {
+                let if_exists = matches!(change, TableChange::DropColumn { if_exists: true, .. });
+                let is_missing = error.sqlstate.as_ref() == sqlstate::UNDEFINED_COLUMN;
+                return self.missing_object(error, if_exists && is_missing);
+            }
+            Ok(change) => change,
+        };
         if changes_rows(change) {
             self.refuse_stored_rows(&catalog, &table)?;
         }
@@ -83,7 +91,7 @@ impl Ddl<'_> {
                 return self.add_column_to(&table, record, column, (*if_not_exists, constraints));
             }
             TableChange::DropColumn { if_exists, column, cascade } => {
-                return self.drop_column(oid, column, (*if_exists, *cascade));
+                return self.drop_column(oid, &column.name, (*if_exists, *cascade));
             }
             TableChange::AddFamily { if_not_exists, family, options } => {
                 return self.add_family(&table, record, (family, options, *if_not_exists));
@@ -92,44 +100,49 @@ impl Ddl<'_> {
                 return self.drop_family(&table, record, (family, *if_exists, *cascade));
             }
             TableChange::RenameColumn { column, to } => {
-                self.rename_column(&table, &mut record, column, to)?;
+                self.rename_column(&table, &mut record, &column.name, to)?;
                 if let Some(view) = catalog.view(oid) {
-                    self.rename_view_column(view, &column.value, &to.value)?;
+                    self.rename_view_column(view, &column.name.value, &to.value)?;
                 }
             }
             // All type changes of a statement are applied together.
             TableChange::ColumnType { .. } => return Ok(()),
             TableChange::ColumnDefault { column, default } => {
-                self.set_default(&table, &mut record, column, default.as_ref())?;
+                self.set_default(&table, &mut record, &column.name, default.as_ref())?;
             }
             TableChange::DropExpression { if_exists, column } => {
-                let dropped = self.drop_expression(&table, &mut record, column, *if_exists)?;
+                let dropped =
+                    self.drop_expression(&table, &mut record, &column.name, *if_exists)?;
                 if !dropped {
                     return Ok(());
                 }
             }
             TableChange::AddIdentity { column, identity } => {
-                self.add_identity(&table, &mut record, (column, identity))?;
+                self.add_identity(&table, &mut record, (&column.name, identity))?;
             }
             TableChange::AlterIdentity { column, kind, options } => {
-                self.alter_identity(&table, &mut record, (column, *kind, options))?;
+                self.alter_identity(&table, &mut record, (&column.name, *kind, options))?;
             }
             TableChange::DropIdentity { if_exists, column } => {
-                if self.drop_identity(&table, &mut record, (column, *if_exists))? {
+                if self.drop_identity(&table, &mut record, (&column.name, *if_exists))? {
                     self.store_changed(&table, record)?;
-                    self.drop_own_sequence(&table, column)?;
+                    self.drop_own_sequence(&table, &column.name)?;
                 }
                 return Ok(());
             }
             TableChange::ColumnAttribute { column, attribute } => {
-                let position = column_of(&table, column)?;
+                let position = column_of(&table, &column.name)?;
                 set_column_attribute(&table, &mut record, (position, attribute))?;
             }
             TableChange::TableAttribute(attribute) => {
                 self.set_table_attribute(&table, &mut record, attribute)?;
             }
-            TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
-            TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
+            TableChange::SetNotNull(column) => {
+                self.set_not_null(&table, &mut record, &column.name)?;
+            }
+            TableChange::DropNotNull(column) => {
+                drop_not_null(&table, &mut record, &column.name)?;
+            }
             TableChange::AddConstraint(constraint) => {
                 return self.add_constraint(oid, constraint);
             }
@@ -203,8 +216,13 @@ impl Ddl<'_> {
         column: &ast::ColumnDefinition,
         (if_not_exists, constraints): (bool, &[TableConstraint]),
     ) -> Result<()> {
+        let family = &record.descriptor.families[usize::from(family_of(&record, column)?)].name;
+        let exists = table.column_in_family(family, &column.name.name.value).is_some();
+        let mut column = column.clone();
+        column.name.name.value = table.name_of_added(&column.name);
+        let column = &column;
         let (column_name, name) = (&column.name.name.value, &table.name);
-        if table.column_index(column_name).is_some() {
+        if exists || table.column_index(column_name).is_some() {
             let message = format!("column \"{column_name}\" of relation \"{name}\" already exists");
             if if_not_exists {
                 self.add_notice(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping"));
@@ -265,6 +283,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        let constraint = &column_name::in_constraint_of(&record, constraint)?;
         match &constraint.kind {
             ConstraintKind::PrimaryKey(key) => {
                 self.add_primary_key(&table, record, (constraint, key))
@@ -272,13 +291,15 @@ impl Ddl<'_> {
             ConstraintKind::Unique(key) => self.add_unique(&table, record, (constraint, key)),
             ConstraintKind::Check(predicate) => {
                 let names = catalog.columns_of(&record.columns)?;
+                let families = record.family_names().into();
+                let context = self.names(&catalog).with_families(&families);
                 let target = Some(DataType::Bool.into());
                 let bound = binder::bind_table_expression(
                     TableClause::Check,
                     &predicate.expr,
                     &names,
                     target.clone(),
-                    self.names(&catalog),
+                    context,
                 )
                 .map_err(without_position)?;
                 let taken = |name: &str| foreign_key::has_constraint(&record, name);
@@ -296,7 +317,7 @@ impl Ddl<'_> {
                 if taken(&name) {
                     return Err(foreign_key::duplicate(&record, &name));
                 }
-                let predicate = stored_text(self.names(&catalog), &predicate.text, &names, target)?;
+                let predicate = stored_text(context, &predicate.text, &names, target)?;
                 let check = CheckRecord {
                     name,
                     predicate,

@@ -27,6 +27,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
 use crate::ddl::alter_table::without_position;
+use crate::ddl::column_name;
 use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::dependency;
 use crate::ddl::generated;
@@ -39,7 +40,7 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// A change of a column's type.
 pub(super) struct TypeChange<'a> {
-    column: &'a ast::Ident,
+    column: ast::Ident,
     type_name: &'a ast::TypeName,
     /// The USING expression, over a row of the table.
     using: Option<Expr>,
@@ -56,11 +57,12 @@ impl Ddl<'_> {
         let mut found: Vec<TypeChange<'a>> = Vec::new();
         for change in changes {
             let TableChange::ColumnType { column, type_name, using } = change else { continue };
+            let column = column_name::of_table(table, column)?.name;
             if found.iter().any(|other| other.column.value == column.value) {
                 bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of column \"{}\" twice", column.value);
             }
             let using = using.as_ref();
-            let using = using.map(|using| self.bound_using(table, (column, type_name), using));
+            let using = using.map(|using| self.bound_using(table, (&column, type_name), using));
             found.push(TypeChange { column, type_name, using: using.transpose()? });
         }
         Ok(found)
@@ -77,13 +79,15 @@ impl Ddl<'_> {
         generated::refuse_using(table, position, true)?;
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path).map_err(without_position)?;
-        let columns = catalog.columns_of(&self.record_of(&catalog, table)?.columns)?;
+        let record = self.record_of(&catalog, table)?;
+        let columns = catalog.columns_of(&record.columns)?;
+        let families = record.family_names().into();
         let bound = binder::bind_table_expression(
             TableClause::Transform,
             &using.expr,
             &columns,
             Some(to.clone()),
-            self.names(&catalog),
+            self.names(&catalog).with_families(&families),
         );
         let shown = || catalog.shown_type_of(&to, &self.path);
         bound.map_err(|error| cannot_cast(error, &column.value, &shown(), true))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ast::{self, CommentSubject, ObjectKind, TableName};
+use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, TableName};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
@@ -99,7 +99,7 @@ impl Ddl<'_> {
                 }
                 Ok(CommentSubjectKey::Constraint(domain.record.number, constraint.clone()))
             }
-            CommentSubject::Column(name, column) => self.commented_column(catalog, name, column),
+            CommentSubject::Column(parts) => self.commented_column(catalog, parts),
             CommentSubject::Constraint(constraint, name) => {
                 let table = match self.commented(catalog, name)? {
                     CatalogRelation::Table(table) => table,
@@ -123,14 +123,32 @@ impl Ddl<'_> {
         found.ok_or_else(|| undefined_table(name))
     }
 
-    fn commented_column(
-        &self,
-        catalog: &Catalog,
-        name: &TableName,
-        column: &ast::Ident,
-    ) -> Result<CommentSubjectKey> {
+    /// Returns the column of `t.c`, `s.t.c`, `t.f.c` or `s.t.f.c`; schemas have precedence over
+    /// families.
+    fn commented_column(&self, catalog: &Catalog, parts: &[Ident]) -> Result<CommentSubjectKey> {
+        let [owner @ .., column] = parts else {
+            bail!(SYNTAX_ERROR: "column name must be qualified")
+        };
+        let relation = |parts: &[Ident]| match parts {
+            [name] => Some(TableName { schema: None, name: name.clone() }),
+            [schema, name] => Some(TableName { schema: Some(schema.clone()), name: name.clone() }),
+            _ => None,
+        };
+        let of_family = owner.split_last().and_then(|(family, owner)| {
+            let name = relation(owner)?;
+            matches!(self.find(catalog, &name), Some(CatalogRelation::Table(_)))
+                .then(|| (name, Some(family.clone())))
+        });
+        let plain = relation(owner).map(|name| (name, None));
+        let is_known = |(name, _): &(TableName, _)| self.find(catalog, name).is_some();
+        let found = plain.clone().filter(is_known).or(of_family).or(plain);
+        let Some((name, family)) = found else {
+            bail!(UNDEFINED_TABLE: "relation \"{}\" does not exist", parts[1].value)
+        };
+        let name = &name;
+        let wanted = ColumnName { family, name: column.clone() };
         let (number, position) = match self.commented(catalog, name)? {
-            CatalogRelation::Table(table) => (table.oid, table.column_index(&column.value)),
+            CatalogRelation::Table(table) => (table.oid, table.find_column(&wanted)?),
             CatalogRelation::View(view) => {
                 let position = view.columns.iter().position(|one| one.name == column.value);
                 (view.oid, position)

@@ -36,6 +36,8 @@ pub fn record(
 ) -> Result<IndexRecord> {
     let catalog = names.catalog;
     let columns = catalog.columns_of(&table.columns)?;
+    let families = table.family_names().into();
+    let names = names.with_families(&families);
     check_hash(statement)?;
     let mut operator_classes = Vec::new();
     let mut keys = Vec::with_capacity(statement.keys.len());

@@ -50,7 +50,9 @@ pub fn record(
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
     let catalog = names.catalog;
     let mut columns = columns((statement, &options), names, &mut families)?;
-    generated::check(names, &mut columns, |name| {
+    let of_column = |column: &ColumnRecord| families[usize::from(column.family)].clone();
+    let family_names: Arc<[String]> = columns.iter().map(of_column).collect();
+    generated::check(names.with_families(&family_names), &mut columns, |name| {
         let column = statement.columns.iter().find(|column| column.name.name.value == name);
         column?.generated.as_ref().map(|generated| &generated.expr)
     })?;
@@ -258,6 +260,8 @@ fn checks(
 ) -> Result<Vec<CheckRecord>> {
     let table = &statement.name.name.value;
     let columns = names.catalog.columns_of(&record.columns)?;
+    let families = record.family_names().into();
+    let names = names.with_families(&families);
     let mut checks: Vec<CheckRecord> = Vec::new();
     for constraint in &statement.constraints {
         let ConstraintKind::Check(predicate) = &constraint.kind else { continue };

@@ -10,7 +10,7 @@ use store::transaction::TableLockMode;
 use types::{DataType, Datum};
 
 use crate::ast;
-use crate::ast::{ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
+use crate::ast::{ColumnName, ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
 use crate::binder::NameContext;
 use crate::catalog::foreign_key::{ForeignKey, are_comparable};
 use crate::catalog::record::{IndexRecord, TableRecord};
@@ -102,7 +102,7 @@ impl Ddl<'_> {
     ) -> Result<Vec<u32>> {
         let mut set = self.key_columns(record, &written.delete_columns)?;
         if let Some(other) = set.iter().position(|column| !columns.contains(column)) {
-            let name = &written.delete_columns[other].value;
+            let name = &written.delete_columns[other].name.value;
             bail!(INVALID_COLUMN_REFERENCE: "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key");
         }
         let mut seen = Vec::new();
@@ -143,11 +143,11 @@ impl Ddl<'_> {
         }
     }
 
-    fn key_columns(&self, record: &TableRecord, names: &[Ident]) -> Result<Vec<u32>> {
+    fn key_columns(&self, record: &TableRecord, names: &[ColumnName]) -> Result<Vec<u32>> {
         let mut columns: Vec<u32> = Vec::with_capacity(names.len());
         for name in names {
-            let Some(column) = record.column_index(&name.value) else {
-                let name = &name.value;
+            let Some(column) = record.find_column(name)? else {
+                let name = &name.name.value;
                 bail!(UNDEFINED_COLUMN: "column \"{name}\" referenced in foreign key constraint does not exist");
             };
             columns.push(column as u32);

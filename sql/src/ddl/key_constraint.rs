@@ -213,8 +213,8 @@ pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Resu
     let mut include = Vec::with_capacity(columns.len());
     for column in columns {
         let ident = &column.name;
-        let position = table.column_index(&ident.value).ok_or_else(|| {
-            err!(UNDEFINED_COLUMN: "column \"{}\" does not exist", ident.value; at ident.position)
+        let position = table.find_column(column)?.ok_or_else(|| {
+            err!(UNDEFINED_COLUMN: "column \"{}\" does not exist", ident.value; at column.position())
         })? as u32;
         if !include.contains(&position) {
             include.push(position);

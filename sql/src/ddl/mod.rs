@@ -25,6 +25,7 @@ mod history_marks;
 pub mod options;
 pub mod pre_split;
 mod key_constraint;
+mod column_name;
 pub mod create_table;
 pub mod create_index;
 mod alter_column;
@@ -199,6 +200,7 @@ impl Ddl<'_> {
         schema: &str,
         nullable: &[usize],
     ) -> Result<()> {
+        let statement = &column_name::in_definition(statement)?;
         let catalog = self.changes.catalog(self.engine);
         let ids = &self.engine.object_ids;
         let mut take_id = || ids.take(1).map(TableId);
@@ -335,7 +337,7 @@ impl Ddl<'_> {
 
     /// Returns the context for names in expressions of the statement.
     fn names<'c>(&'c self, catalog: &'c Catalog) -> NameContext<'c> {
-        NameContext { catalog, path: &self.path, session: Some(&self.eval.style) }
+        NameContext { catalog, path: &self.path, session: Some(&self.eval.style), families: None }
     }
 
     /// Returns the relation of a name in the statement.

@@ -14,6 +14,7 @@ use types::datatype::composite::CompositeType;
 use crate::binder::{
     self, NameContext, TableClause, bind_table_expression, is_built_in, view_meaning,
 };
+use crate::catalog::column_family;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::function::{Function, FunctionRecord};
@@ -287,8 +288,9 @@ fn with_column_types(catalog: Catalog, entry: &CatalogEntry) -> Result<Catalog> 
 }
 
 /// Returns an expression for storage: names of user-defined types and functions are qualified, so
-/// that they do not depend on the search path, and literals are rewritten so that they do not
-/// depend on session settings. It is bound over `columns`, as a value of type `target`.
+/// that they do not depend on the search path, literals are rewritten so that they do not depend on
+/// session settings, and columns have their names in the catalog. It is bound over `columns`, as a
+/// value of type `target`.
 pub(super) fn stored_text(
     names: NameContext<'_>,
     text: &str,
@@ -313,6 +315,17 @@ pub(super) fn stored_text(
         if let Some(found) = catalog.functions_named(None, &one.name, path).first() {
             let record = &found.record;
             places.push((one.range, ObjectName::new(&record.schema, &record.name).to_string()));
+        }
+    }
+    if let Some(families) = names.families {
+        let columns = columns.iter().zip(families.iter());
+        let columns = columns.map(|((name, _), family)| (name.as_str(), family.as_str()));
+        for one in parser::column_references(text)? {
+            let family = one.schema.as_deref().unwrap_or_default();
+            if let Some(found) = column_family::find(columns.clone(), family, &one.name) {
+                let (name, _) = columns.clone().nth(found).unwrap_or_default();
+                places.push((one.range, parser::quoted(name)));
+            }
         }
     }
     places.sort_by_key(|(range, _)| range.start);

@@ -6,7 +6,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast;
-use crate::ast::TableChange;
+use crate::ast::{ColumnName, TableChange};
 use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
@@ -99,14 +99,17 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let name = &statement.name.name.value;
         for change in changes {
+            if let Some(ColumnName { family: Some(family), name }) = change.clone().column_mut() {
+                bail!(UNDEFINED_COLUMN: "column \"{}.{}\" does not exist", family.value, name.value);
+            }
             if let TableChange::ColumnDefault { column, default } = change {
-                self.set_view_default(view.oid, column, default.as_ref())?;
+                self.set_view_default(view.oid, &column.name, default.as_ref())?;
                 continue;
             }
             let TableChange::RenameColumn { column, to } = change else {
                 return Err(refused_action(change, name, "views"));
             };
-            let (from, to) = (&column.value, &to.value);
+            let (from, to) = (&column.name.value, &to.value);
             let catalog = self.changes.catalog(self.engine);
             let Some(view) = catalog.view(view.oid) else { return Ok(()) };
             let known = |name: &String| view.columns.iter().any(|column| column.name == *name);

@@ -413,7 +413,11 @@ impl RegionFunctionTarget {
     pub fn column_names(&self) -> Vec<String> {
         match &self.function {
             RegionFunction::Cells(Some(index)) => self.table.index_column_names(index),
-            RegionFunction::Cells(None) | RegionFunction::Endpoint(_) => {
+            RegionFunction::Cells(None) => {
+                let columns = 0..self.table.columns.len();
+                columns.map(|column| self.table.qualifier_name(column).to_owned()).collect()
+            }
+            RegionFunction::Endpoint(_) => {
                 self.table.columns.iter().map(|column| column.listed_name().to_owned()).collect()
             }
         }

@@ -29,13 +29,14 @@ impl TokenCursor<'_> {
         if !of_constraint {
             self.take_word("column");
         }
-        let name = self.name()?;
+        if of_constraint {
+            let constraint = self.name()?;
+            self.expect_words(&["to"])?;
+            return Ok(TableChange::RenameConstraint { constraint, to: self.name()? });
+        }
+        let column = self.column_name()?;
         self.expect_words(&["to"])?;
-        let to = self.name()?;
-        Ok(match of_constraint {
-            true => TableChange::RenameConstraint { constraint: name, to },
-            false => TableChange::RenameColumn { column: name, to },
-        })
+        Ok(TableChange::RenameColumn { column, to: self.name()? })
     }
 
     fn table_change(&mut self, table: &TableName) -> Result<TableChange> {
@@ -68,12 +69,12 @@ impl TokenCursor<'_> {
                 self.take_word("column");
             }
             let if_exists = self.take_words(&["if", "exists"]);
-            let name = self.name()?;
-            let cascade = self.cascade();
-            return Ok(match of_constraint {
-                true => TableChange::DropConstraint { if_exists, constraint: name, cascade },
-                false => TableChange::DropColumn { if_exists, column: name, cascade },
-            });
+            if of_constraint {
+                let (constraint, cascade) = (self.name()?, self.cascade());
+                return Ok(TableChange::DropConstraint { if_exists, constraint, cascade });
+            }
+            let (column, cascade) = (self.column_name()?, self.cascade());
+            return Ok(TableChange::DropColumn { if_exists, column, cascade });
         }
         if self.take_word("alter") {
             return self.alter_column();
@@ -155,10 +156,14 @@ impl TokenCursor<'_> {
 
     /// Reads `[COLUMN] [IF NOT EXISTS] column`.
     fn add_column(&mut self, table: &TableName) -> Result<TableChange> {
+        if self.begins_family_clause() {
+            return Err(ParseError::unsupported("ADD FAMILY with columns", self.position())
+                .with_hint("Use ADD FAMILY f (option = value, …), ADD COLUMN f.column type."));
+        }
         self.take_word("column");
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
         let mut holder = CreateTable::new(table.clone());
-        self.table_element(&mut holder)?;
+        self.table_element(&mut holder, None)?;
         let column = holder.columns.pop().ok_or_else(|| self.unexpected())?;
         let (column, constraints) = (Box::new(column), holder.constraints);
         Ok(TableChange::AddColumn { if_not_exists, column, constraints })
@@ -176,7 +181,7 @@ impl TokenCursor<'_> {
             return Ok(TableChange::AlterConstraint { constraint, deferral });
         }
         self.take_word("column");
-        let column = self.name()?;
+        let column = self.column_name()?;
         let position = self.position();
         Ok(if self.take_words(&["set", "default"]) {
             let default = Some(self.default_expr()?);

@@ -5,31 +5,28 @@ use sqlparser::tokenizer::Token;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    ColumnDefinition, ConstraintKind, CreateTable, IndexClauses, KeyColumn, SortOrder,
+    ColumnDefinition, ConstraintKind, CreateTable, Ident, IndexClauses, KeyColumn, SortOrder,
     TableConstraint, UniqueKey,
 };
 
 impl TokenCursor<'_> {
-    pub(super) fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
-        if self.begins_constraint() {
+    /// Reads a column or a constraint of a table; with a family, one of its columns.
+    pub(super) fn table_element(
+        &mut self,
+        table: &mut CreateTable,
+        family: Option<&Ident>,
+    ) -> Result<()> {
+        if family.is_none() && self.begins_constraint() {
             let constraint = self.table_constraint()?;
             table.constraints.push(constraint);
             return Ok(());
         }
-        let position = self.position();
-        let family = self.is_word("family")
-            && matches!(self.parser.peek_nth_token_ref(2).token, Token::LParen)
-            && match &self.parser.peek_nth_token_ref(1).token {
-                Token::Word(word) => {
-                    types::DataType::from_name(&word.value.to_ascii_lowercase()).is_none()
-                }
-                _ => false,
-            };
-        if family {
-            return Err(ParseError::unsupported("FAMILY", position)
-                .with_hint("Write family.column names and family.option = value options."));
+        let mut name = self.column_name()?;
+        if let Some(family) = family
+            && let Some(other) = name.family.replace(family.clone())
+        {
+            return Err(self.syntax_error_near(other.position));
         }
-        let name = self.column_name()?;
         let serial = self.take_serial();
         let type_name = match serial.clone() {
             Some(type_name) => type_name,
@@ -121,7 +118,7 @@ impl TokenCursor<'_> {
         } else if self.take_word("check") {
             Some(ConstraintKind::Check(self.check_expr()?))
         } else if self.is_word("references") {
-            let columns = vec![column.name.name.clone()];
+            let columns = vec![column.name.clone()];
             Some(ConstraintKind::ForeignKey(self.references(columns)?))
         } else if name.is_some() {
             return Err(self.unexpected());

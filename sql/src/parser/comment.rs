@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CommentOn, CommentSubject, Ident, Statement, TableName};
+use crate::ast::{CommentOn, CommentSubject, Ident, Statement};
 
 impl TokenCursor<'_> {
     pub(super) fn comment_on(&mut self) -> Result<Statement> {
@@ -24,8 +24,7 @@ impl TokenCursor<'_> {
             return self.object(kind).map(CommentSubject::Object);
         }
         if self.take_word("column") {
-            let (table, column) = self.column_of_table()?;
-            return Ok(CommentSubject::Column(table, column));
+            return self.column_of_table().map(CommentSubject::Column);
         }
         if self.take_word("constraint") {
             let name = self.name()?;
@@ -44,17 +43,16 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Reads `t.c` or `s.t.c`.
-    fn column_of_table(&mut self) -> Result<(TableName, Ident)> {
-        let first = self.name()?;
-        if !self.take(&Token::Period) {
-            return Err(ParseError::syntax("column name must be qualified", None));
+    /// Reads `t.c`, `t.f.c`, `s.t.c` or `s.t.f.c`.
+    fn column_of_table(&mut self) -> Result<Vec<Ident>> {
+        let mut parts = vec![self.name()?];
+        while self.take(&Token::Period) {
+            parts.push(self.label()?);
         }
-        let second = self.label()?;
-        if !self.take(&Token::Period) {
-            return Ok((TableName { schema: None, name: first }, second));
+        match parts.len() {
+            1 => Err(ParseError::syntax("column name must be qualified", None)),
+            2..=4 => Ok(parts),
+            _ => Err(self.unexpected()),
         }
-        let column = self.label()?;
-        Ok((TableName { schema: Some(first), name: second }, column))
     }
 }

@@ -43,7 +43,7 @@ impl TokenCursor<'_> {
         } else {
             let name = self.table_name()?;
             let columns = if self.peek() == &Token::LParen {
-                self.parenthesized(Self::name)?
+                self.parenthesized(Self::column_name)?
             } else {
                 Vec::new()
             };

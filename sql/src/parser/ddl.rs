@@ -199,12 +199,16 @@ impl TokenCursor<'_> {
             }
         }
         let mut table = CreateTable { if_not_exists, ..CreateTable::new(name) };
+        let mut families = Vec::new();
         self.expect(&Token::LParen)?;
         if !self.take(&Token::RParen) {
             loop {
-                match self.take_word("like") {
-                    true => self.like_table(&mut table)?,
-                    false => self.table_element(&mut table)?,
+                if self.take_word("like") {
+                    self.like_table(&mut table)?;
+                } else if self.begins_family_clause() {
+                    families.push(self.family_clause(&mut table, &families)?);
+                } else {
+                    self.table_element(&mut table, None)?;
                 }
                 // Phoenix allows the constraint after the last column without a comma.
                 if self.take(&Token::Comma) || self.is_word("constraint") {
@@ -253,7 +257,7 @@ impl TokenCursor<'_> {
         } else if self.take_word("check") {
             ConstraintKind::Check(self.check_expr()?)
         } else if self.take_words(&["foreign", "key"]) {
-            let columns = self.parenthesized(Self::name)?;
+            let columns = self.parenthesized(Self::column_name)?;
             ConstraintKind::ForeignKey(self.references(columns)?)
         } else {
             let construct = match self.peek_word().as_str() {

@@ -4,15 +4,15 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
-use crate::ast::{ForeignKeyClause, Ident, ReferentialAction};
+use crate::ast::{ColumnName, ForeignKeyClause, ReferentialAction};
 
 impl TokenCursor<'_> {
     /// Reads a REFERENCES clause for these columns.
-    pub(super) fn references(&mut self, columns: Vec<Ident>) -> Result<ForeignKeyClause> {
+    pub(super) fn references(&mut self, columns: Vec<ColumnName>) -> Result<ForeignKeyClause> {
         self.expect_words(&["references"])?;
         let table = self.table_name()?;
         let referenced = match self.peek() {
-            Token::LParen => self.parenthesized(Self::name)?,
+            Token::LParen => self.parenthesized(Self::column_name)?,
             _ => Vec::new(),
         };
         let mut key = ForeignKeyClause {
@@ -72,7 +72,11 @@ impl TokenCursor<'_> {
     }
 
     /// Reads the column list of an `ON DELETE SET …` action, if there is one.
-    fn action_columns(&mut self, action: ReferentialAction, deleted: bool) -> Result<Vec<Ident>> {
+    fn action_columns(
+        &mut self,
+        action: ReferentialAction,
+        deleted: bool,
+    ) -> Result<Vec<ColumnName>> {
         let words = match action {
             ReferentialAction::SetNull => "SET NULL",
             ReferentialAction::SetDefault => "SET DEFAULT",
@@ -82,7 +86,7 @@ impl TokenCursor<'_> {
             return Ok(Vec::new());
         }
         let position = self.position();
-        let columns = self.parenthesized(Self::name)?;
+        let columns = self.parenthesized(Self::column_name)?;
         if !deleted {
             let message =
                 format!("a column list with {words} is only supported for ON DELETE actions");

@@ -48,6 +48,7 @@ mod constraint_attributes;
 mod column;
 mod ddl;
 mod comment;
+mod family_clause;
 mod drop;
 mod view;
 mod schema;
@@ -67,7 +68,8 @@ mod explain;
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
 pub use text_references::{
-    NameReference, call_references, replace, string_places, strings, type_references,
+    NameReference, call_references, column_references, replace, string_places, strings,
+    type_references,
 };
 pub use types::function::quote_ident as quoted;
 

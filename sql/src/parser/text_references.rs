@@ -86,6 +86,34 @@ pub fn call_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
     Ok(found)
 }
 
+/// Returns the references to columns with one qualifier in a text.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be tokenized.
+pub fn column_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
+    let (source, tokens) = tokens_of(text)?;
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        if !matches!(tokens[at].token, Token::Word(_)) {
+            at += 1;
+            continue;
+        }
+        let (reference, next) = named(&source, &tokens, at);
+        let is = |at: Option<usize>, token: &[Token]| {
+            at.and_then(|at| tokens.get(at)).is_some_and(|one| token.contains(&one.token))
+        };
+        let is_other = is(at.checked_sub(1), &[Token::DoubleColon, Token::Period])
+            || is(Some(next), &[Token::Period, Token::LParen]);
+        if reference.schema.is_some() && !is_other {
+            found.push(reference);
+        }
+        at = next;
+    }
+    Ok(found)
+}
+
 /// Returns the strings of a text with their byte ranges, quotes included.
 ///
 /// # Errors
@@ -198,5 +226,14 @@ mod tests {
         assert_eq!(found[0].1, "it's");
         let places: Vec<_> = found.into_iter().map(|(range, _)| (range, "1".to_owned())).collect();
         assert_eq!(replace(text, &places), "a = 1 or b = 1");
+    }
+
+    #[test]
+    fn column_references_have_one_qualifier() {
+        let text =
+            "f.b > 1 AND \"F x\".\"c\" = f.g(t.f.b) OR a::f.b IS NULL OR (f).b = b AND f.d.e";
+        let found = column_references(text).unwrap();
+        let found: Vec<_> = found.iter().map(|one| &text[one.range.clone()]).collect();
+        assert_eq!(found, ["f.b", "\"F x\".\"c\""]);
     }
 }

@@ -172,8 +172,12 @@ impl Session {
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
         let catalog = self.catalog();
-        let names =
-            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names = NameContext {
+            catalog: &catalog,
+            path: self.constants.search_path(),
+            session: None,
+            families: None,
+        };
         points.iter().map(|values| point(values, &place.key, &eval, names)).collect()
     }
 

@@ -518,8 +518,11 @@ impl Session {
     /// Returns the bound WHERE condition of COPY FROM.
     fn copy_filter(&self, filter: &ast::Expr, table: &Table) -> Result<Expr> {
         let catalog = self.catalog();
+        let families: Arc<[String]> =
+            (0..table.columns.len()).map(|column| table.family_name(column).to_owned()).collect();
+        let path = self.constants.search_path();
         let names =
-            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
+            NameContext { catalog: &catalog, path, session: None, families: Some(&families) };
         // Columns without a name cannot be referenced.
         let mut columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|column| (String::new(), column.sql_type.clone())).collect();
@@ -542,7 +545,7 @@ impl Session {
         &mut self,
         statement: &ast::Copy,
         name: &ast::TableName,
-        columns: &[ast::Ident],
+        columns: &[ast::ColumnName],
     ) -> Result<Execution> {
         let table = self.table(name)?;
         if table.is_materialized() {
@@ -627,8 +630,12 @@ impl Session {
         let context = self.eval_context(open, Vec::new());
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
-        let names =
-            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names = NameContext {
+            catalog: &catalog,
+            path: self.constants.search_path(),
+            session: None,
+            families: None,
+        };
         let types = prepared.parameter_types.iter();
         for (number, (argument, sql_type)) in (1..).zip(arguments.iter().zip(types)) {
             let target = Some(sql_type);
@@ -662,8 +669,12 @@ impl Session {
         }
         let context = EvalContext { style: self.text_style(), ..EvalContext::default() };
         let catalog = self.catalog();
-        let names =
-            NameContext { catalog: &catalog, path: self.constants.search_path(), session: None };
+        let names = NameContext {
+            catalog: &catalog,
+            path: self.constants.search_path(),
+            session: None,
+            families: None,
+        };
         let types = prepared.parameter_types.iter();
         let check = |(value, sql_type): (Datum, &SqlType)| {
             let given = Expr::Constant { value, data_type: sql_type.base.clone() };

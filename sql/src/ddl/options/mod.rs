@@ -54,9 +54,10 @@ impl TableOptions {
         settings.family.block_bytes = 0;
         let mut read = TableOptions { settings, overrides: Vec::new(), parameters: Vec::new() };
         for (index, option) in options.iter().enumerate() {
-            let again = options[..index].iter().any(|other| {
-                other.name.value == option.name.value && other.family == option.family
-            });
+            let key = |one: &TableOption| {
+                (one.name.value.clone(), one.family.as_ref().map(|family| family.value.clone()))
+            };
+            let again = options[..index].iter().any(|other| key(other) == key(option));
             if again {
                 return Err(invalid(&option.name, "it is specified more than once"));
             }

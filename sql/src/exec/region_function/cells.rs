@@ -267,7 +267,7 @@ impl NameConditions {
         });
         let is_named = |cell: &usize| {
             let column = layout.column_of_cell(*cell);
-            column.is_some_and(|column| self.hold(target.table.columns[column].shown_name()))
+            column.is_some_and(|column| self.hold(target.table.qualifier_name(column)))
         };
         let declared = (0..layout.cell_count()).filter(is_named);
         let declared = declared.map(|cell| equal(layout.qualifier_of_cell(cell)));
