@@ -172,6 +172,7 @@ impl Copy<'_> {
             flushed: self.clock.sequence.0,
             files,
             history,
+            created_micros: region.created_micros(),
         })
     }
 

@@ -73,6 +73,6 @@ impl RegionDescription {
         let mut bytes = vec![0; file.byte_count().ok()? as usize];
         file.read_at(0, &mut bytes).ok()?;
         let record = bytes.strip_prefix(&HEAD)?;
-        codec::read_record(record).ok().map(|(description, _)| description)
+        codec::read_record(record, ()).ok().map(|(description, _)| description)
     }
 }

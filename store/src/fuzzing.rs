@@ -68,6 +68,7 @@ fn put_table() -> ManifestEdit {
         flushed: 0,
         files: vec![Vec::new()],
         history: vec![NO_BEGIN],
+        created_micros: 7,
     };
     ManifestEdit::PutTable { descriptor: table().into(), regions: vec![region] }
 }

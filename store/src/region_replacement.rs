@@ -347,8 +347,9 @@ impl<'a> RegionReplacementJob<'a> {
             self.old.iter().all(|region| region.flushed().0 <= flushed),
             "a new region has fewer commits in files than the old one"
         );
-        let records: Vec<RegionRecord> =
-            self.new.iter().map(|new| new.record(self.old, flushed)).collect();
+        let now_micros = engine.options().env.now_micros();
+        let records = self.new.iter().map(|new| new.record(self.old, flushed, now_micros));
+        let records: Vec<RegionRecord> = records.collect();
         let mut added = Vec::with_capacity(records.len());
         for record in &records {
             let directory = &engine.regions_directory;
@@ -452,7 +453,7 @@ impl NewRegion {
     }
 
     /// Returns the manifest record of the region.
-    fn record(&self, old: &[Arc<Region>], flushed: u64) -> RegionRecord {
+    fn record(&self, old: &[Arc<Region>], flushed: u64, created_micros: i64) -> RegionRecord {
         let files = (0..self.families.len()).map(|family| self.files(old, family)).collect();
         let history = (0..self.families.len()).map(|family| self.history_begin(old, family));
         RegionRecord {
@@ -462,6 +463,7 @@ impl NewRegion {
             flushed,
             files,
             history: history.collect(),
+            created_micros,
         }
     }
 

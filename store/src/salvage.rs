@@ -27,7 +27,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::file_name;
 use crate::file::{Caching, FileCursor, FileWriter, StoreFile, rescue};
-use crate::manifest::{self, ManifestState, NO_BEGIN, RegionRecord, TableRecord};
+use crate::manifest::{self, ManifestState, NO_BEGIN, RegionRecord, TableRecord, UNKNOWN_CREATION};
 use crate::region::directory_of;
 use crate::run::FileRecord;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
@@ -360,7 +360,9 @@ impl Salvage<'_> {
         self.lose(format!("table \"{}\": a region without any files", descriptor.name));
         let files = vec![Vec::new(); descriptor.families.len()];
         let history = vec![NO_BEGIN; files.len()];
-        RegionRecord { id, start: rows.start, stop: rows.stop, flushed: 0, files, history }
+        let created_micros = UNKNOWN_CREATION;
+        let RowRange { start, stop } = rows;
+        RegionRecord { id, start, stop, flushed: 0, files, history, created_micros }
     }
 
     fn region(
@@ -409,7 +411,8 @@ impl Salvage<'_> {
         }
         let RowRange { start, stop } = region.rows;
         let history = vec![NO_BEGIN; files.len()];
-        Ok(RegionRecord { id: region.id, start, stop, flushed, files, history })
+        let (id, created_micros) = (region.id, UNKNOWN_CREATION);
+        Ok(RegionRecord { id, start, stop, flushed, files, history, created_micros })
     }
 
     /// Returns a completely readable file: the existing one, or a copy of its readable cells.

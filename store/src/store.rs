@@ -155,7 +155,8 @@ impl Store {
             return Err(Error::InvalidRequest(format!("table {id} already exists")));
         }
         let mut manifest = self.engine.manifest.lock();
-        let regions = region_records(descriptor, manifest.state().next_region);
+        let next_region = manifest.state().next_region;
+        let regions = region_records(descriptor, next_region, self.now_micros());
         manifest.note_log(self.engine.wal.synced());
         let appended = manifest.append(&ManifestEdit::PutTable {
             descriptor: Arc::clone(descriptor),
@@ -888,7 +889,11 @@ fn take_over(
 }
 
 /// Returns the region records of a new table.
-fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionRecord> {
+fn region_records(
+    descriptor: &TableDescriptor,
+    next_region: u64,
+    now_micros: i64,
+) -> Vec<RegionRecord> {
     let points = &descriptor.split_points;
     let starts = std::iter::once(&[][..]).chain(points.iter().map(Vec::as_slice));
     let stops = points.iter().cloned().map(Some).chain(std::iter::once(None));
@@ -902,6 +907,7 @@ fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionR
             flushed: 0,
             files: vec![Vec::new(); descriptor.families.len()],
             history: vec![NO_BEGIN; descriptor.families.len()],
+            created_micros: now_micros,
         })
         .collect()
 }

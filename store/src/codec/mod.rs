@@ -84,15 +84,19 @@ pub fn decode_tagged<T: FieldValue>(bytes: &[u8]) -> Result<T, RecordDamage> {
     T::read(FieldInput::of_payload(payload, 1)).map_err(RecordDamage::Unreadable)
 }
 
-/// Decodes the record at the start of `bytes`; returns it with its length.
+/// Decodes the record at the start of `bytes`; returns it with its length. `context` is what the
+/// record's decoding depends on: the version of its file, or nothing.
 ///
 /// # Errors
 ///
 /// [`RecordDamage`] distinguishes a damaged frame from damaged content.
-pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), RecordDamage> {
+pub fn read_record<C, T: bincode::Decode<C>>(
+    bytes: &[u8],
+    context: C,
+) -> Result<(T, usize), RecordDamage> {
     let payload = versioned_payload(bytes, RECORD_VERSION)?;
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
-    let (record, used) = bincode::decode_from_slice(&payload[1..], limited)
+    let (record, used) = bincode::decode_from_slice_with_context(&payload[1..], limited, context)
         .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
     if used != payload.len() - 1 {
         return Err(RecordDamage::Unreadable(format!(
@@ -148,13 +152,13 @@ mod tests {
         append_record(&(7u64, String::from("seven")), &mut bytes);
         let whole = bytes.len();
         append_record(&(8u64, String::from("eight")), &mut bytes);
-        let (record, used) = read_record::<(u64, String)>(&bytes).unwrap();
+        let (record, used) = read_record::<(), (u64, String)>(&bytes, ()).unwrap();
         assert_eq!((record.0, record.1.as_str(), used), (7, "seven", whole));
 
-        let torn = read_record::<(u64, String)>(&bytes[whole..bytes.len() - 1]);
+        let torn = read_record::<(), (u64, String)>(&bytes[whole..bytes.len() - 1], ());
         assert!(matches!(torn, Err(RecordDamage::Broken(_))), "{torn:?}");
         bytes[whole - 1] ^= 1;
-        assert!(matches!(read_record::<(u64, String)>(&bytes), Err(RecordDamage::Broken(_))));
+        assert!(matches!(read_record::<(), (u64, String)>(&bytes, ()), Err(RecordDamage::Broken(_))));
         assert!(holds_record(&bytes[1..]), "the second record is whole");
         assert!(!holds_record(&bytes[whole + 1..]));
     }
@@ -166,16 +170,16 @@ mod tests {
         bytes[FRAME_HEAD_BYTES] = 9;
         let checksum = crc32c::crc32c(&bytes[FRAME_HEAD_BYTES..]);
         bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
-        assert!(matches!(read_record::<u8>(&bytes), Err(RecordDamage::Unreadable(_))));
+        assert!(matches!(read_record::<(), u8>(&bytes, ()), Err(RecordDamage::Unreadable(_))));
     }
 
     #[test]
     fn oversized_length_field_is_rejected() {
         let mut bytes = Vec::new();
         append_record(&u64::MAX, &mut bytes);
-        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(RecordDamage::Unreadable(_))));
+        assert!(matches!(read_record::<(), Vec<u64>>(&bytes, ()), Err(RecordDamage::Unreadable(_))));
         let mut bytes = Vec::new();
         append_record(&(1u64 << 40), &mut bytes);
-        assert!(matches!(read_record::<Vec<u64>>(&bytes), Err(RecordDamage::Unreadable(_))));
+        assert!(matches!(read_record::<(), Vec<u64>>(&bytes, ()), Err(RecordDamage::Unreadable(_))));
     }
 }

@@ -28,7 +28,8 @@
 
 mod records;
 
-pub use records::{FamilyChange, NO_BEGIN, RegionRecord};
+pub(crate) use records::ManifestVersion;
+pub use records::{FamilyChange, NO_BEGIN, RegionRecord, UNKNOWN_CREATION};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,9 @@ use crate::wal::{LogPosition, ManifestMark};
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 9;
+pub const FORMAT_VERSION: u32 = 10;
+/// The oldest version that is read.
+const FORMAT_VERSION_MIN: u32 = 9;
 /// Magic and version.
 const MAGIC_BYTES: usize = 12;
 /// Name of the file.
@@ -64,6 +67,7 @@ pub type RegionChanges = Vec<(RegionId, Vec<FamilyChange>)>;
 
 /// A change of the manifest. Atomic on disk.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "ManifestVersion")]
 pub enum ManifestEdit {
     /// A table with its regions.
     PutTable {
@@ -137,6 +141,7 @@ pub enum ManifestEdit {
 
 /// An edit in its stored form.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "ManifestVersion")]
 struct EditRecord {
     /// The synced end of the WAL: segment and offset. `None`: unchanged.
     log: Option<(u32, u64)>,
@@ -755,9 +760,10 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
         return Err(corrupt(0, "not a manifest, or truncated"));
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-    if version != FORMAT_VERSION {
+    if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
         let detail = format!(
-            "unsupported format version {version}; the supported version is {FORMAT_VERSION}"
+            "unsupported format version {version}; the supported versions are \
+             {FORMAT_VERSION_MIN} to {FORMAT_VERSION}"
         );
         return Err(Error::corrupt(path, 8, detail));
     }
@@ -772,19 +778,19 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
         let detail = format!("the file is truncated to {found} of {base_bytes} bytes");
         corrupt(bytes.len().min(base_bytes as usize), &detail)
     });
-    let damage_of_edits = content.read_edits(&bytes, path).err();
+    let damage_of_edits = content.read_edits(&bytes, path, ManifestVersion(version)).err();
     Ok((content, damage.or(damage_of_edits)))
 }
 
 impl ManifestContent {
     /// Reads the edits, up to a torn tail behind the bytes of the last rewrite.
-    fn read_edits(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+    fn read_edits(&mut self, bytes: &[u8], path: &Path, version: ManifestVersion) -> Result<()> {
         let corrupt = |offset: usize, detail: String| {
             Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}"))
         };
         while self.byte_count < bytes.len() {
             let offset = self.byte_count;
-            match codec::read_record(&bytes[offset..]) {
+            match codec::read_record(&bytes[offset..], version) {
                 Ok((EditRecord { log, edit }, used)) => {
                     self.state.apply(&edit).map_err(|detail| corrupt(offset, detail))?;
                     let log = log.map(|(segment, offset)| LogPosition { segment, offset });

@@ -27,6 +27,7 @@ fn table(id: u32) -> ManifestEdit {
             flushed: 0,
             files: vec![Vec::new()],
             history: vec![NO_BEGIN],
+            created_micros: 7,
         }],
     }
 }
@@ -152,7 +153,7 @@ fn manifest_is_rewritten_after_failed_write() {
 
 #[test]
 fn manifest_of_another_version_is_rejected() {
-    for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+    for version in [FORMAT_VERSION_MIN - 1, FORMAT_VERSION + 1] {
         let env = FaultEnv::new(1);
         env.create_directory(Path::new(DIRECTORY)).unwrap();
         let mut bytes = empty_manifest();
@@ -175,14 +176,44 @@ fn documented_manifest_example_matches_writer() {
         ..ManifestState::default()
     };
     let header = Header { database: DatabaseId(1), generation: 2, base_bytes: 0, closed: false };
-    let hex: String = encode(header, &state).iter().map(|byte| format!("{byte:02x}")).collect();
-    let documented: String = include_str!("../../../docs/formats/manifest.md")
-        .lines()
-        .skip_while(|line| *line != "```hex")
-        .skip(1)
-        .take_while(|line| *line != "```")
-        .flat_map(|line| line.split('|').next().unwrap_or("").chars())
-        .filter(|c| !c.is_whitespace())
-        .collect();
-    assert_eq!(hex, documented);
+    assert_eq!(hex(&encode(header, &state)), documented_example(0));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn documented_example(index: usize) -> String {
+    let examples = include_str!("../../../docs/formats/manifest.md").split("```hex\n");
+    let example = examples.skip(1).nth(index).unwrap().split("```").next().unwrap();
+    let bytes = example.lines().flat_map(|line| line.split('|').next().unwrap_or("").chars());
+    bytes.filter(|c| !c.is_whitespace()).collect()
+}
+
+/// The example of a region in `docs/formats/manifest.md`, and the same region in the form of
+/// version 9.
+#[test]
+fn region_record_has_creation_time_from_version_10_on() {
+    let region = RegionRecord {
+        id: RegionId(3),
+        start: b"a".to_vec(),
+        stop: None,
+        flushed: 9,
+        files: vec![Vec::new()],
+        history: vec![NO_BEGIN],
+        created_micros: 5,
+    };
+    let mut bytes = Vec::new();
+    codec::append_record(&region, &mut bytes);
+    let fields = &bytes[codec::FRAME_HEAD_BYTES + 1..];
+    assert_eq!(hex(fields), documented_example(1));
+    let read = |fields: &[u8], version| {
+        let context = ManifestVersion(version);
+        bincode::decode_from_slice_with_context(fields, bincode::config::standard(), context)
+    };
+    assert_eq!(read(fields, FORMAT_VERSION).unwrap(), (region.clone(), fields.len()));
+    let older = &fields[..fields.len() - 1];
+    assert!(read(older, FORMAT_VERSION).is_err());
+    let region = RegionRecord { created_micros: UNKNOWN_CREATION, ..region };
+    assert_eq!(read(older, FORMAT_VERSION_MIN).unwrap(), (region, older.len()));
 }

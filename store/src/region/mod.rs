@@ -187,6 +187,7 @@ pub(crate) struct Region {
     /// Rows that waited for compactions of the region.
     rows_blocked: AtomicU64,
     blocked_share: Mutex<BlockedShare>,
+    created_micros: i64,
     opened_micros: i64,
     dropped: AtomicBool,
     /// True if writers must wait until compactions have reduced the number of files.
@@ -246,6 +247,7 @@ impl Region {
             load: LoadCounters::new(context.options.env.now_micros()),
             rows_blocked: AtomicU64::new(0),
             blocked_share: Mutex::default(),
+            created_micros: record.created_micros,
             opened_micros: context.options.env.now_micros(),
             dropped: AtomicBool::new(false),
         };
@@ -326,6 +328,11 @@ impl Region {
     /// Returns its rows.
     pub(crate) fn rows(&self) -> &RowRange {
         &self.rows
+    }
+
+    /// Returns the time of its creation, or `UNKNOWN_CREATION`.
+    pub(crate) fn created_micros(&self) -> i64 {
+        self.created_micros
     }
 
     /// Returns the region in the form for observers.
