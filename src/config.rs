@@ -13,7 +13,7 @@ use sql::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use sql::settings::parse_time;
 use sql::table_coprocessors::SERVER_PRIORITY;
 use store::env::process::read_text;
-use store::options::{AdmissionOptions, CoprocessorLimits};
+use store::options::{AdmissionOptions, CoprocessorLimits, Options};
 
 use crate::error::{Error, Result};
 use crate::machine_memory::{BudgetOrigin, MemoryBudget};
@@ -27,6 +27,8 @@ pub const DEFAULT_DATA: &str = "./bennu-data";
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// Default period of auto-analyze.
 const ANALYZE_PERIOD: Duration = Duration::from_secs(60);
+/// Default period of the normaliser: HBase's.
+const NORMALIZER_PERIOD: Duration = Duration::from_secs(300);
 /// Default of `max_connections`.
 const DEFAULT_CONNECTIONS: usize = 1_000;
 /// Maximum of `max_connections`: each connection uses a thread while it is active.
@@ -68,6 +70,14 @@ pub struct ConfigSource {
     /// [default: 1min]
     #[arg(long, value_name = "TIME", env = "BENNU_ANALYZE_PERIOD")]
     pub analyze_period: Option<String>,
+    /// Interval of the normaliser of regions: milliseconds, or with a unit, for example 1h; 0 to
+    /// disable it [default: 5min]
+    #[arg(long, value_name = "TIME", env = "BENNU_NORMALIZER_PERIOD")]
+    pub normalizer_period: Option<String>,
+    /// Age from which the normaliser merges a region: milliseconds, or with a unit, for example 1h
+    /// [default: 3d]
+    #[arg(long, value_name = "TIME", env = "BENNU_NORMALIZER_MIN_AGE")]
+    pub normalizer_min_age: Option<String>,
     /// TLS certificate chain file (PEM)
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
@@ -148,6 +158,10 @@ pub struct Config {
     pub coprocessor_limits: CoprocessorLimits,
     /// Period of auto-analyze; `None` if it is disabled.
     pub analyze_period: Option<Duration>,
+    /// Period of the normaliser; `None` if it is disabled.
+    pub normalizer_period: Option<Duration>,
+    /// Age from which the normaliser merges a region.
+    pub normalizer_min_age: Duration,
     /// Certificate and key, if TLS is offered.
     pub tls: Option<TlsFiles>,
     /// The password of clients; `None` if clients need none.
@@ -228,6 +242,8 @@ impl ConfigSource {
                 .coprocessor_failures_max
                 .or(lower.coprocessor_failures_max),
             analyze_period: self.analyze_period.or(lower.analyze_period),
+            normalizer_period: self.normalizer_period.or(lower.normalizer_period),
+            normalizer_min_age: self.normalizer_min_age.or(lower.normalizer_min_age),
             tls_cert: self.tls_cert.or(lower.tls_cert),
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
@@ -305,6 +321,14 @@ impl ConfigSource {
             None => Some(ANALYZE_PERIOD),
             Some(text) => time_limit("analyze_period", text)?,
         };
+        let normalizer_period = match &self.normalizer_period {
+            None => Some(NORMALIZER_PERIOD),
+            Some(text) => time_limit("normalizer_period", text)?,
+        };
+        let normalizer_min_age = match &self.normalizer_min_age {
+            None => Options::default().normalizer_min_age,
+            Some(text) => time_limit("normalizer_min_age", text)?.unwrap_or_default(),
+        };
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (None, None) => None,
@@ -337,6 +361,8 @@ impl ConfigSource {
             connections_max,
             coprocessor_limits,
             analyze_period,
+            normalizer_period,
+            normalizer_min_age,
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
@@ -534,6 +560,22 @@ mod tests {
         assert_eq!(period("analyze_period = '5min'").unwrap(), Some(Duration::from_secs(300)));
         assert_eq!(period("analyze_period = '0'").unwrap(), None);
         assert!(period("analyze_period = 'often'").is_err());
+    }
+
+    #[test]
+    fn normalizer_period_and_age_are_configurable() {
+        let times = |text: &str| {
+            let source = toml::from_str::<ConfigSource>(text).unwrap();
+            source.check().map(|config| (config.normalizer_period, config.normalizer_min_age))
+        };
+        let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
+        assert_eq!(times("").unwrap(), (Some(5 * minute), 3 * day));
+        let both = "normalizer_period = '1min'\nnormalizer_min_age = '0'";
+        assert_eq!(times(both).unwrap(), (Some(minute), Duration::ZERO));
+        assert_eq!(times("normalizer_period = '0'").unwrap(), (None, 3 * day));
+        for bad in ["normalizer_period = 'often'", "normalizer_min_age = 'old'"] {
+            assert!(times(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -89,6 +89,7 @@ fn open(config: &Config) -> Result<Database> {
     let options = Options {
         admission: config.admission,
         coprocessors: config.coprocessor_limits.clone(),
+        normalizer_min_age: config.normalizer_min_age,
         ..server::options(config.memory.bytes)
     };
     Database::open_with(&config.data, options, engine)

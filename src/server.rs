@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sql::session::Session;
 use store::options::Options;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -136,8 +137,20 @@ pub struct Server {
     address: SocketAddr,
     service: Arc<Service>,
     stopping: watch::Sender<bool>,
-    analyze_period: Option<Duration>,
+    /// Periodic passes over tables, with their periods.
+    passes: Vec<(&'static TablePass, Duration)>,
 }
+
+/// Periodic pass over tables.
+struct TablePass {
+    /// Name in the log.
+    name: &'static str,
+    /// Runs the pass; returns the number of changes.
+    run: fn(&mut Session) -> sql::Result<usize>,
+}
+
+static AUTO_ANALYZE: TablePass = TablePass { name: "auto-analyze", run: Session::analyze_due };
+static NORMALIZER: TablePass = TablePass { name: "normalizer", run: Session::normalize_due };
 
 impl Server {
     /// Binds the configured address. [`Server::run`] serves clients.
@@ -171,8 +184,11 @@ impl Server {
             log: config.log,
             stopping: receiver,
         };
-        let (service, analyze_period) = (Arc::new(service), config.analyze_period);
-        Ok(Server { listener, address, service, stopping, analyze_period })
+        let passes =
+            [(&AUTO_ANALYZE, config.analyze_period), (&NORMALIZER, config.normalizer_period)];
+        let passes = passes.into_iter().filter_map(|(pass, period)| Some((pass, period?)));
+        let (service, passes) = (Arc::new(service), passes.collect());
+        Ok(Server { listener, address, service, stopping, passes })
     }
 
     /// Returns the address that is listened on.
@@ -187,10 +203,10 @@ impl Server {
     ///
     /// None at present; errors of one client do not end the server.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Server { listener, service, stopping, analyze_period, .. } = self;
+        let Server { listener, service, stopping, passes, .. } = self;
         let mut clients = JoinSet::new();
-        if let Some(period) = analyze_period {
-            clients.spawn(auto_analyze_loop(Arc::clone(&service), period));
+        for (pass, period) in passes {
+            clients.spawn(table_pass_loop(Arc::clone(&service), pass, period));
         }
         clients.spawn(cancel_disconnected_loop(Arc::clone(&service)));
         tokio::pin!(shutdown);
@@ -246,8 +262,9 @@ async fn cancel_disconnected_loop(service: Arc<Service>) {
     }
 }
 
-/// Runs auto-analyze periodically, until the server stops.
-async fn auto_analyze_loop(service: Arc<Service>, period: Duration) {
+/// Runs a pass over tables periodically, until the server stops.
+async fn table_pass_loop(service: Arc<Service>, pass: &'static TablePass, period: Duration) {
+    let name = pass.name;
     let mut stopping = service.stopping.clone();
     loop {
         tokio::select! {
@@ -256,7 +273,7 @@ async fn auto_analyze_loop(service: Arc<Service>, period: Duration) {
         }
         let mut session = service.database.session(DEFAULT_USER);
         let cancel = session.cancel_handle();
-        let mut work = tokio::task::spawn_blocking(move || session.analyze_due());
+        let mut work = tokio::task::spawn_blocking(move || (pass.run)(&mut session));
         let done = tokio::select! {
             done = &mut work => done,
             () = until_stopping(&mut stopping) => {
@@ -266,9 +283,9 @@ async fn auto_analyze_loop(service: Arc<Service>, period: Duration) {
         };
         match done {
             Ok(Ok(0)) => {}
-            Ok(Ok(tables)) => tracing::info!(tables, "auto-analyze: analyzed changed tables"),
-            Ok(Err(error)) => tracing::debug!(%error, "auto-analyze: canceled"),
-            Err(panic) => tracing::error!(%panic, "auto-analyze: panicked"),
+            Ok(Ok(count)) => tracing::info!(count, "{name}: changed tables"),
+            Ok(Err(error)) => tracing::debug!(%error, "{name}: canceled"),
+            Err(panic) => tracing::error!(%panic, "{name}: panicked"),
         }
     }
 }

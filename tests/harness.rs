@@ -74,6 +74,8 @@ impl TestServer {
             connections_max: setup.connections_max.unwrap_or(100),
             coprocessor_limits: store::options::CoprocessorLimits::default(),
             analyze_period: setup.analyze_period,
+            normalizer_period: None,
+            normalizer_min_age: Duration::ZERO,
             tls: setup.tls,
             password: setup.password,
             tls_required: false,

@@ -116,6 +116,14 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["ALTER TABLE t ALTER COLUMN w DROP EXPRESSION"],
     ),
     (
+        "RESET the other",
+        &[
+            "ALTER TABLE t SET (normalizer_target_region_size = '1GB')",
+            "ALTER TABLE t RESET (normalizer_target_region_size)",
+            "ALTER TABLE t SET (normalizer_target_region_count = 4)",
+        ],
+    ),
+    (
         "Use RESET to remove the quota",
         &[
             "ALTER TABLE t SET (max_read_bytes_per_second = '10MB')",

@@ -19,6 +19,7 @@ mod key_words;
 mod lost_updates;
 mod manual;
 mod memory;
+mod normalizer;
 mod plpgsql_blocks;
 mod quotas;
 mod random_queries;

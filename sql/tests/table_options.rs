@@ -39,7 +39,11 @@ fn split_options_change_at_commit() {
     let default = SplitOptions::default();
     assert_eq!(splits(&server), [default.clone(), default.clone()]);
     let set = "ALTER TABLE t SET (split_policy = 'busy', max_filesize = 1000000)";
-    let busy = SplitOptions { policy: SplitPolicy::Busy, max_file_bytes: 1_000_000 };
+    let busy = SplitOptions {
+        policy: SplitPolicy::Busy,
+        max_file_bytes: 1_000_000,
+        ..SplitOptions::default()
+    };
     server.run("a", &format!("BEGIN; {set}; ROLLBACK"));
     assert_eq!(splits(&server), [default.clone(), default.clone()]);
     assert_eq!(

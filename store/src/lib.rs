@@ -83,6 +83,7 @@ pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;
 mod autocommit;
+pub mod normalizer;
 mod session_locks;
 mod table_attachments;
 

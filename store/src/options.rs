@@ -52,6 +52,8 @@ pub struct Options {
     /// Maximal number of open snapshots; beyond it, the oldest are closed as above. Default: no
     /// limit.
     pub snapshot_count_max: Option<usize>,
+    /// Age from which the normaliser merges a region. Default 3 days: HBase's.
+    pub normalizer_min_age: Duration,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
     pub blocking: Arc<dyn BlockingSection>,
     /// Files, clock and randomness.
@@ -181,6 +183,7 @@ impl Default for Options {
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             snapshot_age_max: None,
             snapshot_count_max: None,
+            normalizer_min_age: Duration::from_secs(3 * 24 * 3600),
             blocking: Arc::new(PlainWait),
             env: Arc::new(crate::env::RealEnv::default()),
         }

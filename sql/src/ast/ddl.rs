@@ -734,6 +734,8 @@ pub enum RegionAction {
     },
     /// `MERGE REGIONS n, m, …`
     MergeRegions(Vec<u64>),
+    /// `NORMALIZE`
+    Normalize,
 }
 
 /// The split points of `SPLIT AT`: values of the leading key columns.

@@ -4,11 +4,13 @@
 //! shared; the stored form is SQL text and numbers ([`record`](crate::catalog::record)).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
 use coprocessors::registry::{ColumnSchema, TableSchema};
 use coprocessors::row::ReadColumns;
+use store::normalizer::NormalizerRules;
 use store::{Get, TableDescriptor, TableId};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
@@ -143,6 +145,34 @@ impl Table {
         let stored = stored.map(|column| self.columns[column].listed_name().to_owned());
         spec.key_names.iter().cloned().chain(stored).collect()
     }
+}
+
+/// Store table of a table or an index.
+pub struct StoreTable<'t> {
+    /// Name of the table or index, with the schema unless that is public.
+    pub name: String,
+    /// Id in the store.
+    pub id: TableId,
+    /// Layout of its rows.
+    pub layout: &'t Arc<RowLayout>,
+}
+
+/// Returns the store tables of a table: its own, and those of its indexes.
+pub fn stores(table: &Arc<Table>) -> impl Iterator<Item = StoreTable<'_>> {
+    let own = (&table.name, table.id, &table.layout);
+    let indexes = table.indexes.iter();
+    let indexes = indexes.map(|index| (&index.name, index.spec.store_table, &index.spec.layout));
+    std::iter::once(own).chain(indexes).map(|(name, id, layout)| StoreTable {
+        name: ObjectName::new(&table.schema, name).short(),
+        id,
+        layout,
+    })
+}
+
+/// Returns the conditions of the normaliser for a store table with this number of salt buckets: a
+/// region has rows of one bucket.
+pub fn normalizer_rules(salt_buckets: u16, min_age: Duration) -> NormalizerRules {
+    NormalizerRules { prefix_bytes: usize::from(salt_buckets > 0), min_age }
 }
 
 impl Index {

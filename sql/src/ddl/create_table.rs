@@ -21,7 +21,9 @@ use crate::ddl::key_constraint::{
     DEFAULT_FAMILY, key_constraints, key_indexes, primary_key, retain_key,
 };
 use crate::ddl::name;
-use crate::ddl::options::{TableOptions, check_cell_options, undefined_family};
+use crate::ddl::options::{
+    TableOptions, check_cell_options, check_normalizer_targets, undefined_family,
+};
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::stored_text;
@@ -101,6 +103,7 @@ pub fn record(
         unknown: Default::default(),
     };
     check_cell_options(&record)?;
+    check_normalizer_targets(&record)?;
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
         retain_key(key, &mut record)?;

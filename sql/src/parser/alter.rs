@@ -116,6 +116,7 @@ impl TokenCursor<'_> {
             "set" => AlterTableAction::Changes(self.table_changes(&name)?),
             "split" => AlterTableAction::Regions(self.split_regions()?),
             "merge" => AlterTableAction::Regions(self.merge_regions()?),
+            "normalize" => AlterTableAction::Regions(self.normalize()?),
             "attach" if self.is_words(&["attach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Attach(self.attach_coprocessor()?))
             }
@@ -256,6 +257,7 @@ impl TokenCursor<'_> {
             _ if if_exists => return Err(self.unexpected()),
             "split" => self.split_regions()?,
             "merge" => self.merge_regions()?,
+            "normalize" => self.normalize()?,
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER INDEX … {}", word.to_uppercase());
@@ -329,6 +331,12 @@ impl TokenCursor<'_> {
     fn merge_regions(&mut self) -> Result<RegionAction> {
         self.expect_words(&["merge", "regions"])?;
         Ok(RegionAction::MergeRegions(self.list(Self::region_id)?))
+    }
+
+    /// Reads `NORMALIZE`.
+    fn normalize(&mut self) -> Result<RegionAction> {
+        self.expect_words(&["normalize"])?;
+        Ok(RegionAction::Normalize)
     }
 
     /// Reads `ATTACH COPROCESSOR name [AS alias] [PRIORITY n] [WITH (…)]`.

@@ -1,15 +1,19 @@
-//! ALTER TABLE and ALTER INDEX … SPLIT and MERGE REGIONS: not transactional, like FLUSH and
-//! COMPACT.
+//! ALTER TABLE and ALTER INDEX … SPLIT, MERGE REGIONS and NORMALIZE: not transactional, like FLUSH
+//! and COMPACT. Also the periodic pass of the normaliser over the tables and indexes with
+//! NORMALIZATION_ENABLED.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::TableId;
 use store::descriptor::RegionId;
+use store::normalizer::NormalizerRules;
 use store::store::SplitPoint;
 
 use crate::ast::{Expr, QueryExpr, RegionAction, SplitPoints, Statement, TableName};
 use crate::binder::NameContext;
 use crate::catalog::CatalogRelation;
+use crate::catalog::table::{StoreTable, normalizer_rules, stores};
 use crate::ddl::pre_split::{SplitKey, encode, point, too_many};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -19,6 +23,10 @@ use crate::session::prepared::{PlannedQuery, PlannedStatement};
 
 /// Maximal number of split points of a query: each is a region.
 const QUERY_POINTS_MAX: usize = 10_000;
+
+/// Maximal number of merges and splits of one pass: each stops the writers of its regions for
+/// milliseconds, and compactions follow a split.
+const PASS_ACTIONS_MAX: usize = 32;
 
 /// Store table and key columns of a table or an index.
 struct RegionTarget {
@@ -105,6 +113,11 @@ impl Session {
                 let regions: Vec<RegionId> = regions.iter().copied().map(RegionId).collect();
                 let merged = self.engine.store().merge_regions(place.store_table, &regions);
                 merged.map(drop).map_err(refused)
+            }
+            RegionAction::Normalize => {
+                // The age is for tables that are filled slowly; a statement knows better.
+                let rules = normalizer_rules(place.salt_buckets, Duration::ZERO);
+                self.normalize(place.store_table, rules, usize::MAX).map(drop)
             }
         }
     }
@@ -213,6 +226,63 @@ impl Session {
             }
         }
         Ok(points)
+    }
+}
+
+impl Session {
+    /// Normalises the tables and indexes that it is enabled for, as far as their regions are old
+    /// enough, and returns the number of merges and splits. Errors are logged.
+    ///
+    /// # Errors
+    ///
+    /// 57014 if it was cancelled; what precedes has taken effect.
+    pub fn normalize_due(&mut self) -> Result<usize> {
+        self.stop.begin_statement();
+        let (catalog, store) = (self.engine.catalog(), self.engine.store());
+        let min_age = store.normalizer_min_age();
+        let mut count = 0;
+        for StoreTable { name, id, layout } in catalog.tables().into_iter().flat_map(stores) {
+            if !store.table(id).is_some_and(|table| table.split.normalization) {
+                continue;
+            }
+            let rules = normalizer_rules(layout.salt_buckets, min_age);
+            match self.normalize(id, rules, PASS_ACTIONS_MAX - count) {
+                Ok(actions) => count += actions,
+                Err(error) if error.sqlstate == sqlstate::QUERY_CANCELED => return Err(error),
+                // For example, a bulk load is in progress, or the table was dropped.
+                Err(error) => tracing::warn!(table = name, %error, "could not normalize a table"),
+            }
+        }
+        Ok(count)
+    }
+
+    /// Runs the due actions of a table's plan, at most `actions_max`, and returns their number.
+    ///
+    /// # Errors
+    ///
+    /// 57014; 22023 where an action is not possible now. What precedes has taken effect.
+    fn normalize(
+        &self,
+        table: TableId,
+        rules: NormalizerRules,
+        actions_max: usize,
+    ) -> Result<usize> {
+        let store = self.engine.store();
+        let mut count = 0;
+        for action in store.normalizer_plan(table, rules)?.actions {
+            if count == actions_max {
+                break;
+            }
+            if action.due_micros.is_some_and(|due| due > store.now_micros()) {
+                continue;
+            }
+            self.stop.interrupt().check()?;
+            if let Some(changed) = store.normalize(table, &action).map_err(refused)? {
+                tracing::info!(table = table.0, ?changed, "normalized regions");
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 }
 

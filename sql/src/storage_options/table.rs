@@ -194,8 +194,8 @@ const SIZE_MIN: i64 = 1 << 16;
 const VERSIONS_MAX: i64 = u32::MAX as i64;
 /// A salt is one byte.
 const SALT_BUCKETS_MAX: i64 = 256;
-/// The maximum number of regions of pre-splitting with an algorithm: each has memstores and files
-/// of its own from the first row on.
+/// The maximum number of regions of pre-splitting with an algorithm, and of the normaliser:
+/// each has memstores and files of its own from the first row on.
 const SPLIT_REGIONS_MAX: i64 = 4_096;
 
 const INTEGER_MAX: i64 = i32::MAX as i64;
@@ -223,6 +223,14 @@ options! {
             "policy of automatic splits of the table's and its indexes' regions";
         "max_filesize" => Bytes(SIZE_MIN, i64::MAX), TABLES, "10GB", AtCommit, field!(table.split.max_file_bytes),
             "size of the files of one family above which a region is too large";
+        "normalization_enabled" => Word(bool::WORDS), TABLES, "FALSE", AtCommit, field!(table.split.normalization),
+            "whether the [normaliser](regions.md#normaliser) merges small regions and splits large ones, also of indexes";
+        "normalizer_target_region_size" => Bytes(SIZE_MIN, i64::MAX), TABLES, "", AtCommit,
+            field!(table.split.normalizer_target_bytes),
+            "size of a region that the normaliser aims at; by default, the average";
+        "normalizer_target_region_count" => Integer(1, SPLIT_REGIONS_MAX), TABLES, "", AtCommit,
+            field!(table.split.normalizer_target_regions),
+            "number of regions that the normaliser aims at; excludes a target size";
         "column_families" => Special("'family(column, …), …'", column_families), TABLES, "", Never, field!(column_families),
             "families with their columns, as dumps contain them";
         "versions" => Integer(1, VERSIONS_MAX), FAMILIES, "1", AtCommit, field!(family.versions),

@@ -96,8 +96,9 @@ pub fn read_record<C, T: bincode::Decode<C>>(
 ) -> Result<(T, usize), RecordDamage> {
     let payload = versioned_payload(bytes, RECORD_VERSION)?;
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
-    let (record, used) = bincode::decode_from_slice_with_context(&payload[1..], limited, context)
-        .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
+    let (record, used) =
+        bincode::decode_from_slice_with_context(&payload[1..], limited, context)
+            .map_err(|error| RecordDamage::Unreadable(format!("cannot decode record: {error}")))?;
     if used != payload.len() - 1 {
         return Err(RecordDamage::Unreadable(format!(
             "{} trailing bytes",
@@ -158,7 +159,10 @@ mod tests {
         let torn = read_record::<(), (u64, String)>(&bytes[whole..bytes.len() - 1], ());
         assert!(matches!(torn, Err(RecordDamage::Broken(_))), "{torn:?}");
         bytes[whole - 1] ^= 1;
-        assert!(matches!(read_record::<(), (u64, String)>(&bytes, ()), Err(RecordDamage::Broken(_))));
+        assert!(matches!(
+            read_record::<(), (u64, String)>(&bytes, ()),
+            Err(RecordDamage::Broken(_))
+        ));
         assert!(holds_record(&bytes[1..]), "the second record is whole");
         assert!(!holds_record(&bytes[whole + 1..]));
     }
@@ -177,9 +181,15 @@ mod tests {
     fn oversized_length_field_is_rejected() {
         let mut bytes = Vec::new();
         append_record(&u64::MAX, &mut bytes);
-        assert!(matches!(read_record::<(), Vec<u64>>(&bytes, ()), Err(RecordDamage::Unreadable(_))));
+        assert!(matches!(
+            read_record::<(), Vec<u64>>(&bytes, ()),
+            Err(RecordDamage::Unreadable(_))
+        ));
         let mut bytes = Vec::new();
         append_record(&(1u64 << 40), &mut bytes);
-        assert!(matches!(read_record::<(), Vec<u64>>(&bytes, ()), Err(RecordDamage::Unreadable(_))));
+        assert!(matches!(
+            read_record::<(), Vec<u64>>(&bytes, ()),
+            Err(RecordDamage::Unreadable(_))
+        ));
     }
 }

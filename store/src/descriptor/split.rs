@@ -1,20 +1,35 @@
-//! Split policies of a table's regions: HBase's policies, as plain data.
+//! Options of the sizes of a table's regions: HBase's split policies and the targets of its
+//! normaliser, as plain data.
 
 /// Default size of a store at which its region is split: HBase's default.
 const MAX_FILE_BYTES: u64 = 10 << 30;
 
-/// Options of automatic splits. Explicit splits by statement ignore them.
+/// Options of automatic splits, and of the normaliser. Explicit splits by statement ignore them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitOptions {
     /// The policy.
     pub policy: SplitPolicy,
     /// MAX_FILESIZE: bytes of the files of one family above which a region is too large.
     pub max_file_bytes: u64,
+    /// NORMALIZATION_ENABLED: true if the normaliser merges and splits regions automatically.
+    pub normalization: bool,
+    /// NORMALIZER_TARGET_REGION_SIZE: size that the normaliser aims at. `None`: the average of the
+    /// table, unless there is a target number.
+    pub normalizer_target_bytes: Option<u64>,
+    /// NORMALIZER_TARGET_REGION_COUNT: number of regions that the normaliser aims at. A target size
+    /// excludes it.
+    pub normalizer_target_regions: Option<u32>,
 }
 
 impl Default for SplitOptions {
     fn default() -> SplitOptions {
-        SplitOptions { policy: SplitPolicy::Stepping, max_file_bytes: MAX_FILE_BYTES }
+        SplitOptions {
+            policy: SplitPolicy::Stepping,
+            max_file_bytes: MAX_FILE_BYTES,
+            normalization: false,
+            normalizer_target_bytes: None,
+            normalizer_target_regions: None,
+        }
     }
 }
 

@@ -124,7 +124,13 @@ tagged_fields!(DateTieredOptions {
     5 within,
 });
 
-tagged_fields!(SplitOptions { 1 policy, 2 max_file_bytes });
+tagged_fields!(SplitOptions {
+    1 policy,
+    2 max_file_bytes,
+    3 normalization,
+    4 normalizer_target_bytes,
+    5 normalizer_target_regions,
+});
 tagged_enum!(SplitPolicy {
     0 Disabled,
     1 ConstantSize,

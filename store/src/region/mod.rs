@@ -34,7 +34,7 @@ pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
 pub use load::LoadStatistics;
 pub(crate) use load::Volume;
 pub(crate) use map::RegionMap;
-pub(crate) use split_policy::{SplitMetrics as SplitFacts, is_due as is_split_due};
+pub(crate) use split_policy::{SplitMetrics as SplitFacts, is_due as is_split_due, unsplit_bytes};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

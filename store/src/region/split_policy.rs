@@ -38,27 +38,34 @@ pub(crate) struct SplitMetrics {
 /// Returns whether a region is due for a split.
 pub(crate) fn is_due(options: &SplitOptions, facts: &SplitMetrics) -> bool {
     let moved = moved(options.max_file_bytes, facts.region);
-    let increasing = || match facts.table_regions {
-        0 | REGIONS_MAX.. => moved,
-        regions => {
-            let first = facts.flush_bytes.saturating_mul(2);
-            first.saturating_mul(regions.saturating_pow(3)).min(moved)
-        }
-    };
-    match &options.policy {
-        SplitPolicy::Disabled => false,
-        SplitPolicy::ConstantSize => facts.bytes > moved,
-        SplitPolicy::Stepping if facts.table_regions == 1 => {
-            facts.bytes > facts.flush_bytes.saturating_mul(2).min(moved)
-        }
-        SplitPolicy::Stepping => facts.bytes > moved,
+    let is_busy = options.policy == SplitPolicy::Busy
+        && facts.age >= BUSY_AGE
+        && facts.blocked_share >= BUSY_SHARE;
+    is_busy
+        || facts.bytes > size_limit(&options.policy, moved, facts.table_regions, facts.flush_bytes)
+}
+
+/// Returns the size up to which no region of a table with this number of regions is split because
+/// of its size, regardless of its jitter. It does not decrease as the number of regions grows.
+pub(crate) fn unsplit_bytes(options: &SplitOptions, table_regions: u64, flush_bytes: u64) -> u64 {
+    let least = with_jitter(options.max_file_bytes, -JITTER_MILLIS);
+    size_limit(&options.policy, least, table_regions, flush_bytes)
+}
+
+/// Returns the size above which a region is split; `moved` is its MAX_FILESIZE.
+fn size_limit(policy: &SplitPolicy, moved: u64, table_regions: u64, flush_bytes: u64) -> u64 {
+    let first = flush_bytes.saturating_mul(2);
+    match policy {
+        SplitPolicy::Disabled => u64::MAX,
+        SplitPolicy::Stepping if table_regions == 1 => first.min(moved),
+        SplitPolicy::ConstantSize | SplitPolicy::Stepping => moved,
         SplitPolicy::IncreasingToUpperBound
         | SplitPolicy::KeyPrefix { .. }
-        | SplitPolicy::DelimitedKeyPrefix { .. } => facts.bytes > increasing(),
-        SplitPolicy::Busy => {
-            let is_busy = facts.age >= BUSY_AGE && facts.blocked_share >= BUSY_SHARE;
-            is_busy || facts.bytes > increasing()
-        }
+        | SplitPolicy::DelimitedKeyPrefix { .. }
+        | SplitPolicy::Busy => match table_regions {
+            0 | REGIONS_MAX.. => moved,
+            regions => first.saturating_mul(regions.saturating_pow(3)).min(moved),
+        },
     }
 }
 
@@ -66,6 +73,10 @@ pub(crate) fn is_due(options: &SplitOptions, facts: &SplitMetrics) -> bool {
 fn moved(max_bytes: u64, region: RegionId) -> u64 {
     let spread = region.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let thousandths = spread as i64 * 2 * JITTER_MILLIS / i64::from(u32::MAX) - JITTER_MILLIS;
+    with_jitter(max_bytes, thousandths)
+}
+
+fn with_jitter(max_bytes: u64, thousandths: i64) -> u64 {
     let by = i128::from(max_bytes) * i128::from(thousandths) / 1000;
     u64::try_from(i128::from(max_bytes) + by).unwrap_or(u64::MAX)
 }
@@ -120,7 +131,7 @@ mod tests {
     /// Returns the sizes in MiB from which a region is split, for tables with these numbers of
     /// regions.
     fn sizes(policy: SplitPolicy, regions: &[u64]) -> Vec<Option<u64>> {
-        let options = SplitOptions { policy, max_file_bytes: 10 << 30 };
+        let options = SplitOptions { policy, max_file_bytes: 10 << 30, ..SplitOptions::default() };
         let least = |&regions: &u64| {
             let sizes = || 1..20_000;
             sizes().find(|mib| is_due(&options, &facts(*mib, regions))).map(|mib| mib - 1)
@@ -153,6 +164,27 @@ mod tests {
         let moved: Vec<u64> = (0..1000).map(|region| moved(1000, RegionId(region))).collect();
         assert!(moved.iter().all(|bytes| (875..=1125).contains(bytes)));
         assert!(moved.iter().any(|bytes| *bytes < 900) && moved.iter().any(|bytes| *bytes > 1100));
+    }
+
+    #[test]
+    fn unsplit_size_grows_with_regions_and_is_never_split() {
+        for policy in [
+            SplitPolicy::Disabled,
+            SplitPolicy::ConstantSize,
+            SplitPolicy::Stepping,
+            SplitPolicy::IncreasingToUpperBound,
+            SplitPolicy::Busy,
+        ] {
+            let options = SplitOptions { policy, ..SplitOptions::default() };
+            let sizes = (1..120).map(|regions| unsplit_bytes(&options, regions, 128 * MIB));
+            let sizes: Vec<u64> = sizes.collect();
+            assert!(sizes.is_sorted(), "{:?}", options.policy);
+            for (bytes, table_regions) in sizes.into_iter().zip(1..) {
+                let region =
+                    |id| SplitMetrics { region: RegionId(id), bytes, ..facts(0, table_regions) };
+                assert!((0..100).all(|id| !is_due(&options, &region(id))), "{:?}", options.policy);
+            }
+        }
     }
 
     #[test]

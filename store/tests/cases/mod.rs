@@ -17,6 +17,7 @@ mod histories;
 mod load;
 mod memory;
 mod model;
+mod normalizer;
 mod observers;
 mod policies;
 mod prepared;

@@ -130,6 +130,7 @@ fn grown_regions_are_split_by_policy() {
     let split = SplitOptions {
         policy: SplitPolicy::DelimitedKeyPrefix { delimiter: b"/".to_vec() },
         max_file_bytes: 16 << 10,
+        ..SplitOptions::default()
     };
     store.create_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
     let mut count = 0;
@@ -164,13 +165,18 @@ fn split_policy_change_takes_effect_immediately() {
     store.flush(TABLE).unwrap();
     assert_eq!(store.regions(TABLE).unwrap().len(), 1);
     // No flush and no compaction follows it.
-    let split = SplitOptions { policy: SplitPolicy::ConstantSize, max_file_bytes: 16 << 10 };
+    let split = SplitOptions {
+        policy: SplitPolicy::ConstantSize,
+        max_file_bytes: 16 << 10,
+        ..SplitOptions::default()
+    };
     store.alter_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
     await_regions(&store, 2);
     assert_eq!(scan(&begin(&store)).unwrap().len(), 400);
 }
 
-fn noise(n: u64) -> u64 {
+/// Returns bits that cannot be compressed.
+pub(super) fn noise(n: u64) -> u64 {
     let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }

@@ -67,7 +67,13 @@ fn descriptor(id: u32, compaction: CompactionPolicy) -> TableDescriptor {
         durability: Durability::AsyncWal,
         split_points: vec![vec![0x80, 0]],
         memstore_flush_bytes: Some(1 << 20),
-        split: SplitOptions { policy: SplitPolicy::KeyPrefix { length: 2 }, max_file_bytes: 300 },
+        split: SplitOptions {
+            policy: SplitPolicy::KeyPrefix { length: 2 },
+            max_file_bytes: 300,
+            normalization: true,
+            normalizer_target_bytes: Some(1 << 20),
+            normalizer_target_regions: Some(4),
+        },
     }
 }
 

@@ -18,7 +18,9 @@ use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::key_constraint::take_table_settings;
-use crate::ddl::options::{check_cell_options, check_family, undefined_family};
+use crate::ddl::options::{
+    check_cell_options, check_family, check_normalizer_targets, undefined_family,
+};
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
@@ -127,6 +129,7 @@ impl Ddl<'_> {
             self.check_cell_clients(&catalog, table, &record)?;
         }
         check_cell_options(&record)?;
+        check_normalizer_targets(&record)?;
         if record.descriptor != before.descriptor {
             let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;

@@ -166,6 +166,20 @@ pub fn undefined_family(family: &str, position: usize) -> Error {
     err!(UNDEFINED_OBJECT: "column family \"{family}\" does not exist"; at position)
 }
 
+/// Checks the targets of the normaliser.
+///
+/// # Errors
+///
+/// 22023 for a target size together with a target number.
+pub(super) fn check_normalizer_targets(record: &TableRecord) -> Result<()> {
+    let split = &record.descriptor.split;
+    if split.normalizer_target_bytes.is_some() && split.normalizer_target_regions.is_some() {
+        bail!(INVALID_PARAMETER_VALUE: "NORMALIZER_TARGET_REGION_SIZE and NORMALIZER_TARGET_REGION_COUNT are mutually exclusive";
+            hint "Set one of them, and RESET the other.");
+    }
+    Ok(())
+}
+
 /// Checks the options for attributes of cells that statements set.
 ///
 /// # Errors

@@ -58,6 +58,7 @@ pub static VIEWS: &[SystemView] = &[
     memory::MEMORY,
     storage::STORES,
     storage::STORE_FILES,
+    regions::NORMALIZER_PLAN,
 ];
 
 /// Value of a column.

@@ -1,13 +1,17 @@
-//! View `bennu.regions`: boundaries, size and load counters of each region.
+//! Views `bennu.regions`, boundaries, size and load counters of each region, and
+//! `bennu.normalizer_plan`, what the normaliser would do.
 //!
 //! Boundaries appear in two forms: as bytes, which are exact, and as SQL literals of the key
 //! columns that they begin with. The salt byte has its own column.
 
+use std::sync::Arc;
+
+use store::normalizer::{NormalizerAction, NormalizerActionKind, NormalizerPlan};
 use store::store::RegionStatus;
 use types::rowcode::RowLayout;
 use types::{DataType, keycode};
 
-use crate::catalog::name::ObjectName;
+use crate::catalog::table::{StoreTable, normalizer_rules, stores};
 use crate::error::Result;
 use crate::plan::literal;
 use crate::system::SystemContext;
@@ -50,18 +54,65 @@ system_view! {
 
 fn regions(source: &SystemContext) -> Result<Vec<(String, &RowLayout, RegionStatus)>> {
     let mut rows = Vec::new();
-    for table in source.catalog.tables() {
-        let own = (&table.name, table.id, &table.layout);
-        let indexes = table.indexes.iter();
-        let indexes =
-            indexes.map(|index| (&index.name, index.spec.store_table, &index.spec.layout));
-        for (name, id, layout) in std::iter::once(own).chain(indexes) {
-            let name = ObjectName::new(&table.schema, name).short();
-            let regions = source.engine.store().regions(id)?.into_iter();
-            rows.extend(regions.map(|region| (name.clone(), &**layout, region)));
-        }
+    for StoreTable { name, id, layout } in source.catalog.tables().into_iter().flat_map(stores) {
+        let regions = source.engine.store().regions(id)?.into_iter();
+        rows.extend(regions.map(|region| (name.clone(), &**layout, region)));
     }
     Ok(rows)
+}
+
+system_view! {
+    NORMALIZER_PLAN: "normalizer_plan", "What the normaliser would do", plans => |(table, layout, plan, action)| {
+        table_name Text = table, "Table or index";
+        enabled Bool = plan.enabled, "Whether the normaliser acts automatically: `NORMALIZATION_ENABLED`";
+        action Text = kind(&action), "`merge` or `split`";
+        regions Text = list(action.regions.iter().map(|region| region.0)), "Numbers of the regions, in key order";
+        region_bytes Text = list(action.region_bytes.iter().copied()), "Their sizes: bytes of store files and memstores";
+        start_key Bytea = action.rows.start.as_slice(), "First row";
+        end_key Bytea = action.rows.stop.as_deref(), "Row after the last; NULL: the end of the table";
+        start_values Text = key_values(layout, &action.rows.start), "Key values of `start_key`";
+        end_values Text = action.rows.stop.as_deref().and_then(|stop| key_values(layout, stop)), "Key values of `end_key`";
+        target_bytes Int8 = plan.target_bytes, "Size of a region that the normaliser aims at";
+        reason Text = reason(&action, plan.target_bytes), "Reason of the action";
+        due_at Timestamptz = action.due_micros, "Time from which the regions are old enough; NULL: at any time";
+    }
+}
+
+/// Action with the table or index, its layout, and the plan that it is from.
+type PlannedAction<'s> = (String, &'s RowLayout, Arc<NormalizerPlan>, NormalizerAction);
+
+fn plans(source: &SystemContext) -> Result<Vec<PlannedAction<'_>>> {
+    let store = source.engine.store();
+    let min_age = store.normalizer_min_age();
+    let mut rows = Vec::new();
+    for StoreTable { name, id, layout } in source.catalog.tables().into_iter().flat_map(stores) {
+        let mut plan = store.normalizer_plan(id, normalizer_rules(layout.salt_buckets, min_age))?;
+        let actions = std::mem::take(&mut plan.actions);
+        let plan = Arc::new(plan);
+        let action = |action| (name.clone(), &**layout, Arc::clone(&plan), action);
+        rows.extend(actions.into_iter().map(action));
+    }
+    Ok(rows)
+}
+
+fn kind(action: &NormalizerAction) -> &'static str {
+    match action.kind {
+        NormalizerActionKind::Merge => "merge",
+        NormalizerActionKind::Split => "split",
+    }
+}
+
+fn list(numbers: impl Iterator<Item = u64>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn reason(action: &NormalizerAction, target: u64) -> String {
+    let filled = action.region_bytes.iter().filter(|bytes| **bytes > 0).count();
+    match action.kind {
+        NormalizerActionKind::Split => format!("larger than twice the target, {target} bytes"),
+        NormalizerActionKind::Merge if filled <= 1 => "empty regions".to_owned(),
+        NormalizerActionKind::Merge => format!("together at most the target, {target} bytes"),
+    }
 }
 
 /// Returns the values of the key columns that a boundary begins with, such as `(42, 'abc')`. A

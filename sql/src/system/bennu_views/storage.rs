@@ -12,8 +12,8 @@ use store::store::{
 use store::{FamilyDescriptor, TableId};
 use types::DataType;
 
-use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
+use crate::catalog::table;
 use crate::error::Result;
 use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
@@ -246,14 +246,8 @@ fn storage(source: &SystemContext) -> Result<Vec<(String, CompactionStatistics)>
 
 /// Returns the store tables of tables and indexes, with their names.
 fn store_tables(source: &SystemContext) -> Vec<(String, TableId)> {
-    let tables = source.catalog.tables().into_iter();
-    tables
-        .flat_map(|table| {
-            let indexes = table.indexes.iter().map(|index| (&index.name, index.spec.store_table));
-            let all = std::iter::once((&table.name, table.id)).chain(indexes);
-            all.map(|(name, id)| (ObjectName::new(&table.schema, name).short(), id))
-        })
-        .collect()
+    let tables = source.catalog.tables().into_iter().flat_map(table::stores);
+    tables.map(|store| (store.name, store.id)).collect()
 }
 
 /// Returns the name of a store table; `None` for tables of the catalog itself.
