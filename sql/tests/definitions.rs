@@ -188,8 +188,19 @@ fn temporary_tables_are_dropped_with_session_and_server() {
 #[test]
 fn show_create_table_restores_definitions() {
     let mut server = Server::start(EngineOptions::default);
-    let tables = ["parent", "child", "reading", "\"Odd name\"", "keyless", "counter"];
-    server.run("a", SHOWN_TABLES);
+    let tables = [
+        "parent",
+        "child",
+        "reading",
+        "\"Odd name\"",
+        "keyless",
+        "counter",
+        "twice",
+        "later",
+        "left_over",
+    ];
+    let answer = server.run("a", SHOWN_TABLES);
+    assert!(!answer.contains("error"), "{answer}");
     for table in tables {
         let text = server.run("a", &format!("SHOW CREATE TABLE {table}"));
         let (name, text) = text.trim_end().split_once('|').unwrap();
@@ -238,4 +249,10 @@ const SHOWN_TABLES: &str = "\
     CREATE TABLE keyless (a int GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY -2 MAXVALUE 10), b int);
     CREATE SEQUENCE own AS int START 3 CYCLE MAXVALUE 30 CACHE 2;
     CREATE UNLOGGED TABLE counter (id bigint PRIMARY KEY DEFAULT nextval('own'), n bigint);
-    ALTER SEQUENCE own OWNED BY counter.id";
+    ALTER SEQUENCE own OWNED BY counter.id;
+    CREATE TABLE twice (id int PRIMARY KEY, x int, FAMILY f (x int, a int), FAMILY g (x text DEFAULT 'g'));
+    CREATE TABLE later (id int PRIMARY KEY, f.x int);
+    ALTER TABLE later ADD FAMILY g ();
+    ALTER TABLE later ADD g.x int;
+    CREATE TABLE left_over (id int PRIMARY KEY, g.x int, f.x int);
+    ALTER TABLE left_over DROP FAMILY f CASCADE";

@@ -10,11 +10,11 @@
 //! names columns with their families.
 
 use crate::ast::{Deferral, OnCommit};
-use crate::catalog::collation;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
+use crate::catalog::{collation, column_family};
 use crate::deparse::Layout;
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options;
@@ -117,7 +117,7 @@ impl TableDefinition<'_> {
         let columns = self.relation.columns.iter().map(|column| self.column(column));
         let parts: Vec<String> = columns.chain(self.constraints(true)).collect();
         let mut options = storage_options::of_table(self.record, false);
-        if !self.has_empty_family() {
+        if self.names_families() {
             options.retain(|(name, _)| name != COLUMN_FAMILIES);
         }
         let on_commit = match self.record.on_commit {
@@ -131,6 +131,24 @@ impl TableDefinition<'_> {
             parts.join(",\n    "),
             storage_options::with_clause(&options)
         )
+    }
+
+    /// Returns whether columns are written with their families; otherwise an option has them. Two
+    /// columns of one name are known by `family.name` if one statement has created them.
+    fn names_families(&self) -> bool {
+        let names: Vec<&str> =
+            self.relation.columns.iter().map(|column| self.base_name(column)).collect();
+        let is_restored = |(column, base): (&Attribute, &&str)| {
+            let is_shared = names.iter().filter(|name| *name == base).count() > 1;
+            (column.name != *base) == is_shared
+        };
+        !self.has_empty_family() && self.relation.columns.iter().zip(&names).all(is_restored)
+    }
+
+    /// Returns the name of a column in its family.
+    fn base_name<'c>(&self, column: &'c Attribute) -> &'c str {
+        let family = self.family(column).and_then(|at| self.record.descriptor.families.get(at));
+        family.map_or(&column.name, |family| column_family::base_name(&column.name, &family.name))
     }
 
     /// Returns whether a family has no columns, so that only an option can name it.
@@ -156,8 +174,8 @@ impl TableDefinition<'_> {
         let family = self.family(column);
         let family = family.and_then(|at| self.record.descriptor.families.get(at));
         let mut text = match family {
-            Some(family) if family.name != DEFAULT_FAMILY && !self.has_empty_family() => {
-                qualified(&family.name, &column.name)
+            Some(family) if family.name != DEFAULT_FAMILY && self.names_families() => {
+                qualified(&family.name, self.base_name(column))
             }
             _ => identifier(&column.name),
         };
