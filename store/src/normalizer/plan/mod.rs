@@ -16,7 +16,7 @@
 //! 2. With a target size or number, no action undoes another one: a merged region has at most T, or
 //!    the size of one of its regions, and the halves of a split region have more than T together.
 //! 3. No merged region is split automatically because of its size: it has at most
-//!    [`unsplit_bytes`](crate::region::unsplit_bytes) for the number of regions after all merges.
+//!    [`unsplit_bytes`] for the number of regions after all merges.
 //!    The halves of a region that was split automatically have more together, and that limit does
 //!    not decrease as regions are added, so they are not merged before rows are removed.
 //!
