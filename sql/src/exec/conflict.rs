@@ -296,9 +296,10 @@ fn is_blind(plan: &InsertPlan) -> bool {
             && table.layout.columns[column].missing.is_null()
     };
     let keys: Vec<usize> = table.key_columns().collect();
-    // A new row has a cell in each family if some expire before others.
-    let lives_alike = table.layout.expiring.is_empty() || table.layout.living_families() == 1;
-    table.layout.has_column_cells()
+    // If the first family may expire before others, a new row has a cell in each family.
+    let layout = &table.layout;
+    let lives_alike = layout.is_first_family_permanent() || layout.living_families() == 1;
+    layout.has_column_cells()
         && lives_alike
         && table.generated.is_empty()
         && plan.returning.is_none()
