@@ -1,5 +1,5 @@
-//! References to types and functions, and string literals, in a text: used to update stored texts
-//! when the referenced object is renamed.
+//! References to types, functions and columns, and string literals, in a text: used to update
+//! stored texts when the referenced object is renamed.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::error::ParseError;
 use super::source::ScriptText;
 use super::{limits, name, tokenize};
 
-/// A reference to a type or a function in a text.
+/// A reference to a type, a function or a column in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameReference {
     /// Its byte range, without `[]`.
@@ -69,21 +69,7 @@ pub fn type_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
 ///
 /// 42601 if the text cannot be tokenized.
 pub fn call_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
-    let (source, tokens) = tokens_of(text)?;
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        if !matches!(tokens[at].token, Token::Word(_)) {
-            at += 1;
-            continue;
-        }
-        let (reference, next) = named(&source, &tokens, at);
-        if tokens.get(next).is_some_and(|next| next.token == Token::LParen) {
-            found.push(reference);
-        }
-        at = next;
-    }
-    Ok(found)
+    names(text, |_, _, next| next == Some(&Token::LParen))
 }
 
 /// Returns the references to columns with one qualifier in a text.
@@ -92,7 +78,20 @@ pub fn call_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
 ///
 /// 42601 if the text cannot be tokenized.
 pub fn column_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
+    names(text, |reference, before, next| {
+        reference.schema.is_some()
+            && !matches!(before, Some(Token::DoubleColon | Token::Period))
+            && !matches!(next, Some(Token::Period | Token::LParen))
+    })
+}
+
+/// Returns the names of a text that a condition holds for, with the tokens before and after them.
+fn names(
+    text: &str,
+    is_wanted: impl Fn(&NameReference, Option<&Token>, Option<&Token>) -> bool,
+) -> Result<Vec<NameReference>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
+    let token = |at: usize| tokens.get(at).map(|one| &one.token);
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -101,12 +100,7 @@ pub fn column_references(text: &str) -> Result<Vec<NameReference>, ParseError> {
             continue;
         }
         let (reference, next) = named(&source, &tokens, at);
-        let is = |at: Option<usize>, token: &[Token]| {
-            at.and_then(|at| tokens.get(at)).is_some_and(|one| token.contains(&one.token))
-        };
-        let is_other = is(at.checked_sub(1), &[Token::DoubleColon, Token::Period])
-            || is(Some(next), &[Token::Period, Token::LParen]);
-        if reference.schema.is_some() && !is_other {
+        if is_wanted(&reference, at.checked_sub(1).and_then(token), token(next)) {
             found.push(reference);
         }
         at = next;
