@@ -65,12 +65,9 @@ impl EntryFamilies {
         let mut all: Vec<EntryFamily> = expiring_cells(base, inputs).map(expiring).collect();
         let mut needed = all.len();
         if all.is_empty() && base.expiring.len() == base.living_families() {
-            return EntryFamilies {
-                all: base.expiring.iter().copied().map(expiring).collect(),
-                needed,
-            };
-        }
-        if all.is_empty() {
+            // The row lives as long as its last family, whose own cell is as young as its columns.
+            all = base.expiring.iter().copied().map(expiring).collect();
+        } else if all.is_empty() {
             all.push(EntryFamily::Row);
             needed = 1;
         }
