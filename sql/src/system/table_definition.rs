@@ -9,18 +9,20 @@
 //! it. Unlike `pg_dump`, which writes the portable part, the text has the order of key columns and
 //! names columns with their families.
 
+use ahash::AHashMap;
+
 use crate::ast::{Deferral, OnCommit};
+use crate::catalog::collation;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
-use crate::catalog::{collation, column_family};
 use crate::deparse::Layout;
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options;
 use crate::system::catalog_objects::{
     Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, SystemRelation,
-    SystemRelationKind, attribute_number,
+    SystemRelationKind,
 };
 use crate::system::definition::{self, IndexDefinitionStyle, identifier, qualified};
 use crate::system::reg_names;
@@ -48,7 +50,9 @@ pub(super) fn statements(
         true => identifier(&relation.name),
         false => qualified(objects.namespace(relation.schema), &relation.name),
     };
-    let definition = TableDefinition { objects, relation, table, record, viewer, shown, name };
+    let names_families = is_restored_by_names(table, record);
+    let definition =
+        TableDefinition { objects, relation, table, record, viewer, shown, name, names_families };
     Some(definition.statements().join("\n"))
 }
 
@@ -62,6 +66,27 @@ struct TableDefinition<'a> {
     shown: IndexDefinitionStyle<'a>,
     /// Its name, with the schema if the search path does not find it.
     name: String,
+    /// True if columns are written with their families; otherwise an option has them.
+    names_families: bool,
+}
+
+/// Returns whether names of columns with their families restore a table: each family has a column,
+/// and exactly the columns that share a name are known by `family.name`.
+fn is_restored_by_names(table: &Table, record: &TableRecord) -> bool {
+    let mut counts: AHashMap<&str, usize> = AHashMap::new();
+    for column in table.visible_columns() {
+        *counts.entry(table.qualifier_name(column)).or_default() += 1;
+    }
+    let is_restored = |column: usize| {
+        let name = table.qualifier_name(column);
+        (table.columns[column].name != name) == (counts[name] > 1)
+    };
+    let living = record.descriptor.families.iter().filter(|family| !family.is_dropped());
+    let mut named = living.filter(|family| family.name != DEFAULT_FAMILY);
+    table.visible_columns().all(is_restored)
+        && named.all(|family| {
+            table.visible_columns().any(|column| table.family_name(column) == family.name)
+        })
 }
 
 impl TableDefinition<'_> {
@@ -114,10 +139,12 @@ impl TableDefinition<'_> {
             () if self.record.retained.unlogged => "UNLOGGED ",
             () => "",
         };
-        let columns = self.relation.columns.iter().map(|column| self.column(column));
+        // The columns of the relation are the visible ones of the table.
+        let columns = self.relation.columns.iter().zip(self.table.visible_columns());
+        let columns = columns.map(|(column, at)| self.column(column, at));
         let parts: Vec<String> = columns.chain(self.constraints(true)).collect();
         let mut options = storage_options::of_table(self.record, false);
-        if self.names_families() {
+        if self.names_families {
             options.retain(|(name, _)| name != COLUMN_FAMILIES);
         }
         let on_commit = match self.record.on_commit {
@@ -133,50 +160,10 @@ impl TableDefinition<'_> {
         )
     }
 
-    /// Returns whether columns are written with their families; otherwise an option has them. Two
-    /// columns of one name are known by `family.name` if one statement has created them.
-    fn names_families(&self) -> bool {
-        let names: Vec<&str> =
-            self.relation.columns.iter().map(|column| self.base_name(column)).collect();
-        let is_restored = |(column, base): (&Attribute, &&str)| {
-            let is_shared = names.iter().filter(|name| *name == base).count() > 1;
-            (column.name != *base) == is_shared
-        };
-        !self.has_empty_family() && self.relation.columns.iter().zip(&names).all(is_restored)
-    }
-
-    /// Returns the name of a column in its family.
-    fn base_name<'c>(&self, column: &'c Attribute) -> &'c str {
-        let family = self.family(column).and_then(|at| self.record.descriptor.families.get(at));
-        family.map_or(&column.name, |family| column_family::base_name(&column.name, &family.name))
-    }
-
-    /// Returns whether a family has no columns, so that only an option can name it.
-    fn has_empty_family(&self) -> bool {
-        let families = self.record.descriptor.families.iter().enumerate();
-        let named = families.filter(|(_, family)| !family.is_dropped());
-        let named = named.filter(|(_, family)| family.name != DEFAULT_FAMILY);
-        named.into_iter().any(|(at, _)| {
-            let columns = self.relation.columns.iter();
-            !columns.filter_map(|column| self.family(column)).any(|family| family == at)
-        })
-    }
-
-    /// Returns the index of a column's family; `None` for key columns.
-    fn family(&self, column: &Attribute) -> Option<usize> {
-        let mut visible = self.table.visible_columns();
-        let at = visible.find(|at| attribute_number(self.table, *at) == column.number)?;
-        let is_key = self.table.key_columns().any(|key| key == at);
-        (!is_key).then(|| usize::from(self.record.columns[at].family))
-    }
-
-    fn column(&self, column: &Attribute) -> String {
-        let family = self.family(column);
-        let family = family.and_then(|at| self.record.descriptor.families.get(at));
-        let mut text = match family {
-            Some(family) if family.name != DEFAULT_FAMILY && self.names_families() => {
-                qualified(&family.name, self.base_name(column))
-            }
+    fn column(&self, column: &Attribute, at: usize) -> String {
+        let mut text = match self.table.family_name(at) {
+            "" | DEFAULT_FAMILY => identifier(&column.name),
+            family if self.names_families => qualified(family, self.table.qualifier_name(at)),
             _ => identifier(&column.name),
         };
         let (oid, modifier) = column.sql_type.stored_oid_and_modifier();
