@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::descriptor::SplitOptions;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::normalizer::{NormalizerAction, NormalizerActionKind, NormalizerPlan, NormalizerRules};
-use store::store::SplitPoint;
+use store::store::{RegionFamilyStatus, SplitPoint};
 use store::{Error, Store, TableDescriptor};
 
 use crate::cases::splits::noise;
@@ -85,8 +85,12 @@ fn action_on_changed_regions_has_no_effect() {
     let merge = only(plan(&store, 0), NormalizerActionKind::Merge);
     store.split_region(TABLE, SplitPoint::At("a2".into())).unwrap();
     stays(&store, &merge);
-    // Regions with half-files wait for a compaction.
-    assert_eq!(due(&store, 0), [(2, Some(store.now_micros()))]);
+    // Regions with half-files wait for a compaction, which may run at any time.
+    let planned: Vec<_> = plan(&store, 0).actions.into_iter().flat_map(|one| one.regions).collect();
+    let stores = store.stores(TABLE).unwrap();
+    let is_waiting = |one: &&RegionFamilyStatus| one.status.files.iter().any(|file| file.is_part);
+    assert!(stores.iter().filter(is_waiting).all(|one| !planned.contains(&one.region)));
+    assert!(planned.len() >= 2);
     store.compact(TABLE, true).unwrap();
     let merge = only(plan(&store, 0), NormalizerActionKind::Merge);
     assert_eq!(merge.regions.len(), 4);
