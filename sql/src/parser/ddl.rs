@@ -47,6 +47,7 @@ impl TokenCursor<'_> {
                 self.advance();
                 return self.create_index(true);
             }
+            "uncovered" => return self.create_uncovered_index(),
             "immutable" => ("CREATE IMMUTABLE TABLE", "Use CREATE TABLE."),
             "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
                 return self.create_temporary(false);
@@ -446,6 +447,21 @@ impl TokenCursor<'_> {
     }
 
     // ---- indexes ----
+
+    /// Reads Phoenix's `CREATE UNCOVERED INDEX`: an index without INCLUDE.
+    fn create_uncovered_index(&mut self) -> Result<Statement> {
+        self.advance();
+        let statement = self.create_index(false)?;
+        match &statement {
+            Statement::CreateIndex(index) if !index.include.is_empty() => {
+                let position = index.include.first().map(ColumnName::position);
+                let message = "an UNCOVERED index cannot have INCLUDE columns";
+                Err(ParseError::new(sqlstate::INVALID_TABLE_DEFINITION, message, position)
+                    .with_hint("Omit UNCOVERED."))
+            }
+            _ => Ok(statement),
+        }
+    }
 
     fn create_index(&mut self, unique: bool) -> Result<Statement> {
         self.expect_words(&["index"])?;
