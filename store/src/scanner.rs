@@ -435,6 +435,13 @@ impl Scanner {
         }
     }
 
+    /// Seeks in reverse so that the next row is before `row`. Skips the rest of a partial row.
+    pub fn seek_before(&mut self, row: &[u8]) -> Result<()> {
+        debug_assert_eq!(self.order, RowOrder::Reverse, "a forward scan is not sought from behind");
+        self.leave_row();
+        self.seek_row(row)
+    }
+
     /// Returns the position of the scan: a new scan of the same range that begins there returns
     /// the remaining rows. Rows that a filter rejected are passed, too.
     pub fn position(&mut self) -> Result<ScanPosition> {

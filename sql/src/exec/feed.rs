@@ -23,6 +23,7 @@ use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::key_range::{MergedRanges, PathKeys, RowRange, resolve, resolve_merged};
+use crate::exec::range_reader::distinct_prefix::PrefixSkip;
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::exec::scan_partition_reader::{PartitionRows, PathRows, RowStage, ScanPartitionReader};
 use crate::exec::stage::Pipeline;
@@ -163,12 +164,17 @@ impl RowFeed {
     /// if they must not be used.
     pub(super) fn open(
         path: &AccessPath,
-        options: RowOptions,
+        mut options: RowOptions,
         stage: Option<&Arc<RowStage>>,
         context: &Arc<Context>,
     ) -> Result<RowFeed> {
         let layout = &path.layout;
         let buckets = layout.salt_buckets;
+        let left = options.limit;
+        options.skip = PrefixSkip::of(path, &context.eval)?;
+        if options.skip.is_some() {
+            options.limit = None;
+        }
         let stopped: Arc<AtomicBool> = Arc::default();
         let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
         let keys = match resolve(path, &context.eval)? {
@@ -208,7 +214,6 @@ impl RowFeed {
             }
             _ => None,
         };
-        let left = options.limit;
         Ok(RowFeed {
             context: Arc::clone(context),
             table,

@@ -103,6 +103,24 @@ pub(super) fn resolve_merged(
     Ok(groups.collect())
 }
 
+/// Values of the key columns after a prefix.
+pub(super) struct SuffixSpans(Vec<Vec<KeySpan>>);
+
+impl SuffixSpans {
+    /// Evaluates the conditions on these columns.
+    pub(super) fn of(conditions: &[KeyCondition], context: &EvalContext) -> Result<SuffixSpans> {
+        let spans = conditions.iter().map(|condition| spans(condition, context));
+        Ok(SuffixSpans(spans.collect::<Result<_>>()?))
+    }
+
+    /// Returns the ranges of the keys with a prefix.
+    pub(super) fn ranges(&self, prefix: &[u8]) -> Vec<RowRange> {
+        let mut ranges = Vec::new();
+        string_together(&mut prefix.to_vec(), &self.0, &mut ranges);
+        ranges
+    }
+}
+
 /// Returns whether ranges ascend without overlapping.
 fn are_disjoint(ranges: &[RowRange]) -> bool {
     let is_before =
@@ -110,13 +128,13 @@ fn are_disjoint(ranges: &[RowRange]) -> bool {
     ranges.windows(2).all(|pair| is_before(&pair[0], &pair[1]))
 }
 
-/// Returns the ranges in order, with overlapping ones merged.
+/// Returns the ranges in order, with overlapping and adjacent ones merged.
 pub(super) fn merge_overlapping(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
     ranges.sort_by(|a, b| a.start.cmp(&b.start));
     let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match united.last_mut() {
-            Some(last) if last.stop.as_ref().is_none_or(|stop| range.start < *stop) => {
+            Some(last) if last.stop.as_ref().is_none_or(|stop| range.start <= *stop) => {
                 if ends_before(&last.stop, &range.stop) {
                     last.stop = range.stop;
                 }

@@ -126,6 +126,7 @@ impl LookupJoin {
             versions,
             limit: None,
             reverse: false,
+            skip: None,
         };
         let lookup = RightLookup {
             table: Arc::new(context.reader(scan.path.store_table)?),

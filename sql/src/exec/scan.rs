@@ -100,6 +100,7 @@ impl TableScanOperator {
             versions,
             limit: left.filter(|_| exact && !has_versions),
             reverse: node.path.reverse,
+            skip: None,
         };
         // Rows are locked on the session's thread.
         let side_by_side = node.lock.is_none();

@@ -4,6 +4,8 @@
 //! regions, and the place of execution: regions or session. [`render`](crate::plan::render) lays
 //! the lines out.
 
+use std::ops::Range;
+
 use store::TableId;
 use types::Datum;
 use types::aggregate::Aggregate;
@@ -740,7 +742,12 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     line.push_str(", ");
     let unknown = path.conditions.iter().chain(path.branches.iter().flatten());
     let unknown = unknown.clone().any(KeyCondition::has_array);
+    let distinct = path.distinct.as_ref();
+    let names = |count: usize| key_names(table, path, 0..count);
     line.push_str(&match path.shape {
+        PathShape::Full | PathShape::Ranges(_) if distinct.is_some() => {
+            format!("distinct prefix scan of {}", names(distinct.map_or(0, |one| one.columns)))
+        }
         PathShape::Points(_) if unknown => "multi get".to_owned(),
         PathShape::Ranges(_) if unknown => "skip scan".to_owned(),
         PathShape::Points(1) => "point get".to_owned(),
@@ -760,7 +767,9 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
         let branches: Vec<String> = path.branches.iter().map(branch).collect();
         line.push_str(&format!(", key: {}", branches.join(" OR ")));
     }
-    let _ = table;
+    if let Some(distinct) = distinct.filter(|one| !one.conditions.is_empty()) {
+        line.push_str(&format!(", then {}", conditions_text(&distinct.conditions)));
+    }
     line
 }
 
@@ -773,7 +782,8 @@ fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
     let parallel = if parallel { " in parallel" } else { "" };
     let order = |words| if path.ordered { words } else { "" };
     if path.merged > 0 {
-        return format!(", merged in the order of {}", order_columns(&scan.table, path));
+        let columns = path.merged..path.layout.key.len();
+        return format!(", merged in the order of {}", key_names(&scan.table, path, columns));
     }
     match (path.shape, path.layout.salt_buckets) {
         (PathShape::Points(_), _) => String::new(),
@@ -796,10 +806,10 @@ fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
     }
 }
 
-/// Returns the names of the key columns in whose order ranges are merged.
-fn order_columns(table: &Table, path: &AccessPath) -> String {
+/// Returns the names of some key columns.
+fn key_names(table: &Table, path: &AccessPath, columns: Range<usize>) -> String {
     let names = layout_names(table, path);
-    let key = path.layout.key.iter().skip(path.merged);
+    let key = path.layout.key.iter().skip(columns.start).take(columns.len());
     let names = key.filter_map(|key| names.get(key.column).cloned());
     names.collect::<Vec<String>>().join(", ")
 }

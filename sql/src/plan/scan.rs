@@ -97,8 +97,21 @@ pub struct AccessPath {
     /// Number of leading key columns that the order ignores: ranges with different values of them
     /// are merged.
     pub merged: usize,
-    /// Estimated cost, for a look-up that of one combination of values; for EXPLAIN.
+    /// Leading key columns of which one row for each combination of values is read.
+    pub distinct: Option<DistinctPrefix>,
+    /// Estimated cost, for a look-up that of one combination of values; for EXPLAIN, and for a
+    /// choice among several paths with `distinct`.
     pub cost: Option<f64>,
+}
+
+/// Leading key columns of which a path reads the first row for each combination of values, in its
+/// order; of salted keys the first row in each bucket. Rows that follow may be read, too.
+#[derive(Debug, Clone)]
+pub struct DistinctPrefix {
+    /// Number of these columns.
+    pub columns: usize,
+    /// Conditions on the key columns after them, each of which is within them.
+    pub conditions: Vec<KeyCondition>,
 }
 
 /// Form of the keys of a path.

@@ -24,12 +24,13 @@ use crate::logical::{
 };
 use crate::plan::scan::{KeyCondition, KeyTerm, PathShape};
 use crate::planner::conjunct::{
-    Columns, add_columns, as_column, column, columns_of, parameter_count, renumber, split,
+    Columns, add_columns, as_column, column, columns_of, is_free, parameter_count, renumber, split,
 };
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::key_term::computed_values::{self, DefinedValues};
 use crate::planner::key_term::{self, generated};
+use crate::planner::physical_properties::RequiredGroups;
 
 /// Maximum number of keys or ranges, which multiply; beyond it the next column is left to the
 /// filter.
@@ -40,6 +41,9 @@ const MERGED_MAX: usize = 256;
 
 /// Maximum number of conditions that are matched in order to split alternatives.
 const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
+
+/// Maximum number of alternatives within an alternative that are multiplied with its conditions.
+const INNER_ALTERNATIVES_MAX: usize = 4;
 
 /// See [`ScanRequirements::open_range`]: an unnecessary index scan costs a bounded amount, the gain
 /// is not bounded.
@@ -66,6 +70,17 @@ pub(super) struct PathCandidate {
     pub lookup: bool,
     /// Match with the required order.
     pub order: Option<PathOrder>,
+    /// Leading columns of which one row for each combination of values suffices.
+    pub distinct: Option<PathGroups>,
+}
+
+/// Leading key columns whose combinations of values include the required groups.
+#[derive(Debug)]
+pub(super) struct PathGroups {
+    /// Expressions of the columns over table columns.
+    pub keys: Vec<Expr>,
+    /// See [`DistinctPrefix::conditions`](crate::plan::scan::DistinctPrefix::conditions).
+    pub conditions: Vec<KeyCondition>,
 }
 
 /// Required order that a path provides.
@@ -85,8 +100,10 @@ pub(super) struct ScanRequirements<'a> {
     pub conjuncts: &'a [Expr],
     /// Required order of the parent node, over table columns.
     pub order: &'a [SortKey],
-    /// Number of first rows that will be read.
+    /// Number of first rows that will be read, with required groups the number of groups.
     pub goal: Option<f64>,
+    /// Groups of which the first rows suffice.
+    pub groups: Option<&'a RequiredGroups>,
     /// Upper limit of the selectivity of a range with a bound that is only known at execution.
     pub open_range: f64,
     /// An index may be used for time travel: the scan or join has an alternative for a time before
@@ -112,6 +129,7 @@ impl<'a> ScanRequirements<'a> {
             conjuncts,
             order,
             goal,
+            groups: None,
             open_range: OPEN_RANGE,
             may_time_travel_by_index,
         }
@@ -281,13 +299,31 @@ impl PathCandidate {
             cost += rows.max(1.0) * cost::GET;
         }
         let wanted = (table_rows * part_of(&mut positions.clone())).max(1.0);
+        let groups_of = |keys: &[Expr], part: f64| {
+            let groups: f64 = keys.iter().map(|key| estimator.distinct(key, &table)).product();
+            (groups * part).clamp(1.0, wanted)
+        };
+        if let Some(PathGroups { keys, conditions }) = &self.distinct {
+            let leading = |position: &usize| {
+                columns_of(&question.conjuncts[*position]).is_subset(&plain_columns(keys))
+            };
+            let groups = groups_of(keys, part_of(&mut positions.clone().filter(leading)));
+            let buckets = f64::from(self.layout.salt_buckets.max(1));
+            let seeks = if conditions.is_empty() { 1.0 } else { 2.0 };
+            let fetch = if self.lookup { cost::GET } else { 0.0 };
+            let cost = groups * buckets * (seeks * cost::RANGE + fetch);
+            return cost * question.goal.map_or(1.0, |goal| (goal / groups).min(1.0));
+        }
+        // The rows of the groups before the last one that is read are read, too.
+        let rows_of_group = |groups: &RequiredGroups| wanted / groups_of(&groups.keys, 1.0);
+        let goal = question.goal.map(|goal| goal * question.groups.map_or(1.0, rows_of_group));
         let sorted = question.order.is_empty() || self.order.is_some();
         // All merged ranges are opened for the first row.
         let opened = match (self.order, self.shape) {
             (Some(PathOrder { merged: 1.., .. }), PathShape::Ranges(count)) => count,
             _ => 1,
         };
-        match question.goal {
+        match goal {
             Some(goal) if sorted => cost * (goal / wanted).min(1.0) + opened as f64 * cost::RANGE,
             Some(_) => cost + wanted * cost::TOP,
             None if sorted => cost,
@@ -302,6 +338,13 @@ impl PathCandidate {
         let mut columns = Columns::new();
         add_columns(&question.conjuncts[position], &mut columns);
         columns.is_subset(&covered)
+    }
+
+    /// Returns whether the candidate has the better rank, or the same one and leaves fewer
+    /// conditions to the filter.
+    fn is_narrower(&self, other: &PathCandidate, question: &ScanRequirements<'_>) -> bool {
+        let rank = |one: &PathCandidate| (one.rank(question), std::cmp::Reverse(one.rest.len()));
+        rank(self) > rank(other)
     }
 
     /// Returns the rank of the candidate by rule; larger is better.
@@ -354,6 +397,19 @@ struct KeyPart {
     /// The expression by which its values are computed: that of a generated column or of an index;
     /// else the column itself.
     definition: Expr,
+}
+
+impl KeyPart {
+    /// Returns the conjunction of terms on the column.
+    fn condition(&self, terms: Vec<KeyTerm>) -> KeyCondition {
+        KeyCondition {
+            terms,
+            data_type: self.data_type.clone(),
+            key: self.key,
+            name: self.name.clone(),
+            by_definition: false,
+        }
+    }
 }
 
 /// Returns the expression by which the values of a key part are computed.
@@ -452,6 +508,8 @@ fn candidate(
         None => merged_order(parts, &mut found, question),
         order => order,
     };
+    let mut order = order;
+    let distinct = path_groups(parts, &mut found, &mut order, question);
     let LeadingConditions { conditions, count, done, whole, .. } = found;
     let shape = match (conditions.is_empty(), whole) {
         (true, _) => PathShape::Full,
@@ -466,6 +524,7 @@ fn candidate(
         rest: (0..done.len()).filter(|&position| !done[position]).collect(),
         lookup: index.is_some_and(|index| needs_lookup(index, question)),
         order,
+        distinct,
         conditions,
         branches: Vec::new(),
     };
@@ -473,7 +532,7 @@ fn candidate(
     for (position, conjunct) in conjuncts.iter().enumerate() {
         if let Expr::Or(operands) = conjunct
             && let Some(branched) = branched(&plain, question, parts, (position, operands))
-            && branched.rank(question) > best.as_ref().unwrap_or(&plain).rank(question)
+            && branched.is_narrower(best.as_ref().unwrap_or(&plain), question)
         {
             best = Some(branched);
         }
@@ -582,18 +641,15 @@ fn branched(
     (position, operands): (usize, &[Expr]),
 ) -> Option<PathCandidate> {
     let others: Vec<usize> = (0..question.conjuncts.len()).filter(|&p| p != position).collect();
-    let many = operands.len().saturating_mul(others.len() + 1) > BRANCH_CONDITIONS_MAX;
-    if many || !operands.iter().any(|operand| matches!(operand, Expr::And(_))) {
+    let alternatives = alternatives(operands);
+    let many = alternatives.len().saturating_mul(others.len() + 1) > BRANCH_CONDITIONS_MAX;
+    if many || alternatives.iter().all(|own| own.len() == 1) {
         return None;
     }
-    let mut branches = Vec::with_capacity(operands.len());
+    let mut branches = Vec::with_capacity(alternatives.len());
     let (mut count, mut whole, mut exact) = (0_usize, true, true);
     let mut answered = vec![true; others.len()];
-    for operand in operands {
-        let own: Vec<&Expr> = match operand {
-            Expr::And(list) => list.iter().collect(),
-            operand => vec![operand],
-        };
+    for own in alternatives {
         let shared = others.iter().map(|&other| &question.conjuncts[other]);
         let all: Vec<&Expr> = own.iter().copied().chain(shared).collect();
         let found = leading(parts, (&all, &[]), plain.index.is_some());
@@ -617,12 +673,112 @@ fn branched(
         store_table: plain.store_table,
         layout: Arc::clone(&plain.layout),
         conditions: Vec::new(),
-        branches,
         shape: if whole { PathShape::Points(count) } else { PathShape::Ranges(count) },
         rest,
         lookup: plain.lookup,
-        order: order_of(parts, &[], question.order),
+        order: order_of(parts, &branches[0][..shared_conditions(&branches)], question.order),
+        distinct: None,
+        branches,
     })
+}
+
+/// Returns the leading columns that include the keys of the required groups, if their first rows
+/// are those of the groups: all conditions are on these columns, or on those behind them by their
+/// values. Sets the order in which the rows are first.
+fn path_groups(
+    parts: &[KeyPart],
+    found: &mut LeadingConditions,
+    order: &mut Option<PathOrder>,
+    question: &ScanRequirements<'_>,
+) -> Option<PathGroups> {
+    let groups = question.groups.filter(|_| !found.whole)?;
+    let place = |key: &Expr| parts.iter().position(|part| part.value == *key);
+    let places: Vec<usize> =
+        groups.keys.iter().filter(|key| !is_free(key)).map(place).collect::<Option<_>>()?;
+    let columns = places.into_iter().max()? + 1;
+    let keys: Vec<Expr> = parts[..columns].iter().map(|part| part.value.clone()).collect();
+    let mut done = found.done.clone();
+    let mut conditions = Vec::new();
+    if found.conditions.len() <= columns {
+        let conjuncts: Vec<&Expr> = question.conjuncts.iter().collect();
+        let conjuncts = Conjuncts { all: &conjuncts, known: &[], has_array: false };
+        let mut count = 1;
+        for part in &parts[columns..] {
+            let condition = condition(part, &conjuncts, &mut count, &mut done);
+            let Some(condition) = condition.filter(|condition| !condition.by_definition) else {
+                break;
+            };
+            let is_fixed = condition.point_count().is_some();
+            conditions.push(condition);
+            if !is_fixed {
+                break;
+            }
+        }
+    }
+    let of_prefix = plain_columns(&keys);
+    let is_checked =
+        |(conjunct, done): (&Expr, &bool)| *done || columns_of(conjunct).is_subset(&of_prefix);
+    if !question.conjuncts.iter().zip(&done).all(is_checked) {
+        return None;
+    }
+    let first = match question.order.is_empty() {
+        false => order.filter(|order| order.merged == 0)?,
+        true => {
+            let is_behind = |key: &&SortKey| !keys.contains(&key.expression);
+            let within: Vec<SortKey> = groups.order.iter().filter(is_behind).cloned().collect();
+            let mut all = found.conditions.clone();
+            if all.len() <= columns {
+                // The columns between have no single value.
+                let free = |part: &KeyPart| part.condition(Vec::new());
+                all.extend(parts[all.len()..columns].iter().map(free));
+                all.extend(conditions.iter().cloned());
+            }
+            PathOrder { merged: 0, ..order_after(parts, columns, &all, &within)? }
+        }
+    };
+    found.done = done;
+    *order = Some(first);
+    Some(PathGroups { keys, conditions })
+}
+
+/// Returns the columns among expressions.
+fn plain_columns(expressions: &[Expr]) -> Columns {
+    expressions.iter().filter_map(as_column).collect()
+}
+
+/// Returns the number of leading columns that all branches fix to the same value.
+fn shared_conditions(branches: &[Vec<KeyCondition>]) -> usize {
+    let Some((first, others)) = branches.split_first() else { return 0 };
+    let is_shared = |(at, condition): &(usize, &KeyCondition)| {
+        let is_equal = |other: &Vec<KeyCondition>| {
+            other.get(*at).is_some_and(|other| other.terms == condition.terms)
+        };
+        condition.is_single_point() && others.iter().all(is_equal)
+    };
+    first.iter().enumerate().take_while(is_shared).count()
+}
+
+/// Returns the alternatives of a disjunction, each as its conditions. `(a, b, c) > (1, 2, 3)` has
+/// alternatives within an alternative, which are multiplied with its other conditions.
+fn alternatives(operands: &[Expr]) -> Vec<Vec<&Expr>> {
+    let mut all = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let Expr::And(list) = operand else {
+            all.push(vec![operand]);
+            continue;
+        };
+        let inner = list.iter().find_map(|one| match one {
+            Expr::Or(inner) if inner.len() <= INNER_ALTERNATIVES_MAX => Some((one, inner)),
+            _ => None,
+        });
+        let Some((divided, inner)) = inner else {
+            all.push(list.iter().collect());
+            continue;
+        };
+        let others = || list.iter().filter(|one| !std::ptr::eq(*one, divided));
+        all.extend(alternatives(inner).into_iter().map(|own| others().chain(own).collect()));
+    }
+    all
 }
 
 struct Conjuncts<'a> {
@@ -667,13 +823,7 @@ fn condition(
             false => term,
         });
     }
-    let condition = KeyCondition {
-        terms,
-        data_type: part.data_type.clone(),
-        key: part.key,
-        name: part.name.clone(),
-        by_definition,
-    };
+    let condition = KeyCondition { by_definition, ..part.condition(terms) };
     let only_not_null =
         condition.terms.iter().all(|term| matches!(term, KeyTerm::IsNotNull) && !part.nullable);
     if only_not_null {

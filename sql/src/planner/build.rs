@@ -24,17 +24,19 @@ use crate::planner::conjunct::{
     Columns, all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::distinct_aggregates::{GroupingLevels, levels};
+use crate::planner::estimate::Estimator;
 use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::grouping_sets;
 use crate::planner::join_method;
 use crate::planner::limit_pushdown::{insert_below_columns, is_for_each_row};
-use crate::planner::physical_properties::{ProvidedProperties, RequiredProperties};
+use crate::planner::lookup::filtered_table;
+use crate::planner::physical_properties::{ProvidedProperties, RequiredGroups, RequiredProperties};
 use crate::planner::plan_properties::width_of;
 use crate::planner::push_down::push_down;
 use crate::planner::region_pushdown::{self, TopNQuery};
 use crate::planner::row_locking;
 use crate::planner::scan::{self, narrow};
-use crate::planner::statistics::NoStatistics;
+use crate::planner::statistics::{NoStatistics, Statistics};
 
 /// Assumed number of input rows of a filter per output row.
 const FILTERED: f64 = 3.0;
@@ -68,6 +70,7 @@ fn build_step(
     wanted: RequiredProperties,
     notes: EstimateRecorder<'_>,
 ) -> ProvidedProperties {
+    let wanted = wanted.of_rows(&plan);
     match plan {
         Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted, notes),
         Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
@@ -153,7 +156,7 @@ fn build_step(
         }
         Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping, notes)),
         Logical::Sort { input, keys } => ProvidedProperties {
-            node: build_sort(*input, keys, wanted.exact_goal(), notes),
+            node: build_sort(*input, RequiredProperties::of_sort(keys, wanted.exact_goal()), notes),
             ordered: false,
         },
         Logical::Limit { input, limit, offset, ties }
@@ -169,15 +172,21 @@ fn build_step(
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
             let input =
-                build_wanted(*input, RequiredProperties { order: Vec::new(), goal }, notes).node;
+                build_wanted(*input, RequiredProperties::of_sort(Vec::new(), goal), notes).node;
             unordered(Node::limit(input, (limit, offset), ties))
         }
-        Logical::Distinct { input, on } if on.is_empty() => {
-            unordered(build_distinct(*input, wanted.goal.is_some(), notes))
-        }
+        Logical::Distinct { input, on } if on.is_empty() => build_distinct(*input, wanted, notes),
         Logical::Distinct { input, on } => {
             // The binder has sorted the input of DISTINCT ON.
-            let input = build(*input, notes);
+            let groups = Some(RequiredGroups { keys: on.clone(), order: Vec::new() });
+            let goal = wanted.goal.map(|goal| goal.below(1.0));
+            let input = match *input {
+                Logical::Sort { input, keys } => {
+                    let wanted = RequiredProperties { order: keys, goal, groups };
+                    build_sorted_groups(*input, wanted, notes)
+                }
+                input => build(input, notes),
+            };
             unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: true })))
         }
         Logical::SetOperation(operation) => {
@@ -219,12 +228,8 @@ fn build_step(
         Logical::Append { inputs } => {
             let goal = wanted.goal;
             let build_input = |input| {
-                build_wanted(
-                    input,
-                    RequiredProperties { order: Vec::new(), goal: goal.clone() },
-                    notes,
-                )
-                .node
+                let wanted = RequiredProperties::of_sort(Vec::new(), goal.clone());
+                build_wanted(input, wanted, notes).node
             };
             let inputs = inputs.into_iter().map(build_input).collect();
             unordered(Node::Append(Arc::new(AppendNode { inputs })))
@@ -292,7 +297,7 @@ fn build_filtered_scan(
     let Some(predicate) = all(volatile) else {
         return scan::build(table_scan, conjuncts, wanted, notes);
     };
-    let wanted = wanted.clone().below(FILTERED);
+    let wanted = wanted.clone().below(FILTERED).of_all_rows();
     let built = scan::build(table_scan, conjuncts, &wanted, notes);
     let node = FilterNode { input: built.node, predicate };
     ProvidedProperties { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
@@ -322,7 +327,9 @@ fn build_project(
         .into_iter()
         .map(|key| SortKey { expression: substitute(key.expression, &expressions), ..key })
         .collect();
-    let built = build_wanted(input, RequiredProperties { order, goal: wanted.goal }, notes);
+    let groups = wanted.groups.map(|groups| groups.map(&|key| substitute(key, &expressions)));
+    let wanted = RequiredProperties { order, goal: wanted.goal, groups };
+    let built = build_wanted(input, wanted, notes);
     let (node, expressions) = narrowed(built.node, expressions);
     let node = match &node {
         Node::Scan(scan) if scan.output.len() == expressions.len() && is_identity(&expressions) => {
@@ -359,15 +366,10 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 }
 
 /// Tries an input that provides the order, then a top-N in the regions; otherwise sorts.
-fn build_sort(
-    input: Logical,
-    keys: Vec<SortKey>,
-    goal: Option<RowGoal>,
-    notes: EstimateRecorder<'_>,
-) -> Node {
+fn build_sort(input: Logical, wanted: RequiredProperties, notes: EstimateRecorder<'_>) -> Node {
     let types = input.column_types();
+    let (keys, goal) = (wanted.order.clone(), wanted.exact_goal());
     if keys.iter().all(|key| !is_volatile(&key.expression)) {
-        let wanted = RequiredProperties { order: keys.clone(), goal: goal.clone() };
         if provides_order(&input, wanted.clone()) {
             let built = build_wanted(input.clone(), wanted, notes);
             if built.ordered {
@@ -462,7 +464,7 @@ fn build_window(
     let input_types = input.column_types();
     let input = match keys.is_empty() {
         true => build(*input, notes),
-        false => build_sort(*input, keys, None, notes),
+        false => build_sort(*input, RequiredProperties::of_sort(keys, None), notes),
     };
     let node = WindowAggNode { input, partition_by, order_by, functions, input_types };
     ProvidedProperties { node: Node::WindowAgg(Arc::new(node)), ordered }
@@ -471,13 +473,17 @@ fn build_window(
 /// Returns whether a plan provides the required order without a sort. Builds no nodes: sorts may
 /// be deeply nested.
 fn provides_order(plan: &Logical, wanted: RequiredProperties) -> bool {
+    let wanted = wanted.of_rows(plan);
     let passes = |width: usize| wanted.order.iter().all(|key| within(&key.expression, 0..width));
     match plan {
         Logical::Scan(scan) => scan::provides_order(scan, &[], &wanted),
         Logical::Filter { input, predicate } => match input.as_ref() {
             Logical::Scan(scan) => {
                 let (volatile, conjuncts) = volatile_parts(predicate.clone());
-                let wanted = if volatile.is_empty() { wanted } else { wanted.below(FILTERED) };
+                let wanted = match volatile.is_empty() {
+                    true => wanted,
+                    false => wanted.below(FILTERED).of_all_rows(),
+                };
                 scan::provides_order(scan, &conjuncts, &wanted)
             }
             input => provides_order(input, wanted.below(FILTERED)),
@@ -488,7 +494,12 @@ fn provides_order(plan: &Logical, wanted: RequiredProperties) -> bool {
                 ..key
             };
             let order = wanted.order.into_iter().map(over).collect();
-            provides_order(input, RequiredProperties { order, goal: wanted.goal })
+            let groups =
+                wanted.groups.map(|groups| groups.map(&|key| substitute(key, expressions)));
+            provides_order(input, RequiredProperties { order, goal: wanted.goal, groups })
+        }
+        Logical::Distinct { input, on } if on.is_empty() => {
+            build_sorted_distinct(input, &wanted, EstimateRecorder::NONE).is_some()
         }
         Logical::Apply(apply) => {
             let wanted_below = match apply.kind {
@@ -573,6 +584,9 @@ fn build_groups(
     aggregates: Vec<Aggregate>,
     notes: EstimateRecorder<'_>,
 ) -> Node {
+    if let Some(node) = build_groups_of_extremes(&input, &group_by, &aggregates, notes) {
+        return node;
+    }
     if let Some(node) = region_pushdown::aggregate(&input, &group_by, &aggregates, notes) {
         return node;
     }
@@ -600,18 +614,170 @@ fn build_grouping_sets(grouping: GroupingSets, notes: EstimateRecorder<'_>) -> N
     Node::GroupingSets(Arc::new(node))
 }
 
-/// Builds DISTINCT: as groups in the regions. With a row goal the session can end early instead.
-fn build_distinct(input: Logical, has_goal: bool, notes: EstimateRecorder<'_>) -> Node {
-    if !has_goal && reaches_scan(&input) {
-        let keys = all_columns(&input);
-        let (below, keys, _) = without_projections(input.clone(), keys, Vec::new());
-        if let Some(node) = region_pushdown::aggregate(&below, &keys, &[], notes) {
-            return node;
-        }
+/// Builds DISTINCT: from the first rows of the groups, or as groups in the regions. With a row goal
+/// the session can end early instead.
+fn build_distinct(
+    input: Logical,
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> ProvidedProperties {
+    if let Some(node) = build_sorted_distinct(&input, &wanted, notes) {
+        return ProvidedProperties { node, ordered: true };
     }
     let on = all_columns(&input);
+    let groups = RequiredGroups { keys: on.clone(), order: Vec::new() };
+    if let Some(input) = build_first_rows(&input, on.clone(), groups, notes) {
+        return unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false })));
+    }
+    if wanted.goal.is_none() && reaches_scan(&input) {
+        let (below, keys, _) = without_projections(input.clone(), on.clone(), Vec::new());
+        if let Some(node) = region_pushdown::aggregate(&below, &keys, &[], notes) {
+            return unordered(node);
+        }
+    }
     let input = build(input, notes);
-    Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false }))
+    unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false })))
+}
+
+/// Builds DISTINCT in the required order, if it has one and first rows of groups are read in it.
+fn build_sorted_distinct(
+    input: &Logical,
+    wanted: &RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
+    let last = wanted.order.last()?;
+    if !is_filtered_scan(input) {
+        return None;
+    }
+    let on = all_columns(input);
+    let mut order = wanted.order.clone();
+    let is_missing = |one: &&Expr| !wanted.order.iter().any(|key| key.expression == **one);
+    order.extend(
+        on.iter().filter(is_missing).map(|one| SortKey { expression: one.clone(), ..*last }),
+    );
+    let goal = wanted.goal.clone().map(|goal| goal.below(1.0));
+    let groups = Some(RequiredGroups { keys: on.clone(), order: Vec::new() });
+    let wanted = RequiredProperties { order, goal, groups };
+    let built = build_wanted(input.clone(), wanted.clone(), EstimateRecorder::NONE);
+    if !built.ordered || first_rows_cost(&built.node).is_none() {
+        return None;
+    }
+    let input = build_wanted(input.clone(), wanted, notes).node;
+    Some(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: true })))
+}
+
+/// Builds the sorted input of DISTINCT ON: its groups in the required order, or else their first
+/// rows, which are then sorted.
+fn build_sorted_groups(
+    input: Logical,
+    wanted: RequiredProperties,
+    notes: EstimateRecorder<'_>,
+) -> Node {
+    let (keys, goal) = (wanted.order.clone(), wanted.goal.clone());
+    if let Some(groups) = wanted.groups.clone().filter(|_| goal.is_none()) {
+        let sorted = build_sort(input.clone(), wanted.clone(), EstimateRecorder::NONE);
+        let is_within = |key: &&SortKey| !groups.keys.contains(&key.expression);
+        let order = keys.iter().filter(is_within).cloned().collect();
+        let groups = RequiredGroups { order, ..groups };
+        if first_rows_cost(&sorted).is_none()
+            && let Some(rows) = build_first_rows(&input, all_columns(&input), groups, notes)
+        {
+            let types = input.column_types();
+            return Node::Sort(Arc::new(SortNode { input: rows, keys, goal, types }));
+        }
+    }
+    build_sort(input, wanted, notes)
+}
+
+/// Builds the columns of the first rows of groups over them, if a scan reads only these.
+fn build_first_rows(
+    input: &Logical,
+    columns: Vec<Expr>,
+    groups: RequiredGroups,
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
+    if !is_filtered_scan(input) {
+        return None;
+    }
+    let build = |notes| {
+        let groups = Some(groups.clone());
+        let wanted = RequiredProperties { groups, ..RequiredProperties::default() };
+        build_project(input.clone(), columns.clone(), wanted, notes).node
+    };
+    first_rows_cost(&build(EstimateRecorder::NONE)).map(|_| build(notes))
+}
+
+/// Returns the cost of a scan of the first rows of groups; `None` for other nodes.
+fn first_rows_cost(node: &Node) -> Option<f64> {
+    match node {
+        Node::Scan(scan) => scan.path.cost.filter(|_| scan.path.distinct.is_some()),
+        Node::Project(project) => first_rows_cost(&project.input),
+        Node::Filter(filter) => first_rows_cost(&filter.input),
+        _ => None,
+    }
+}
+
+/// Builds groups with min and max of columns behind the keys, each from the first rows of the
+/// groups in its order, if these scans cost less than one of all rows.
+fn build_groups_of_extremes(
+    input: &Logical,
+    group_by: &[Expr],
+    aggregates: &[Aggregate],
+    notes: EstimateRecorder<'_>,
+) -> Option<Node> {
+    let known = filtered_table(input)?.scan.statistics.clone()?;
+    if group_by.is_empty() || aggregates.len() > EXTREMES_MAX {
+        return None;
+    }
+    let keys: Vec<Expr> =
+        group_by.iter().enumerate().map(|(at, key)| column(at, key.data_type())).collect();
+    let mut inputs = Vec::with_capacity(aggregates.len() + 1);
+    let mut has_all_groups = false;
+    let nulls: Vec<Expr> = aggregates.iter().map(|one| null_of(&one.data_type)).collect();
+    let columns = |values: &[Expr]| group_by.iter().chain(values).cloned().collect();
+    for (at, aggregate) in aggregates.iter().enumerate() {
+        let (key, present) = extreme_key(input, aggregate, known.as_ref())?;
+        // The scan provides other values, too, as far as they are of the same expression.
+        let value = |other: &Aggregate| match other.arguments.first() {
+            Some(argument) if *argument == key.expression => argument.clone(),
+            _ => null_of(&other.data_type),
+        };
+        let values: Vec<Expr> = aggregates.iter().map(value).collect();
+        let rows = |input: &Logical, nulls_first: bool| {
+            let expression = column(keys.len() + at, &aggregate.data_type);
+            let order = vec![SortKey { expression, nulls_first, ..key.clone() }];
+            let groups = RequiredGroups { keys: keys.clone(), order };
+            build_first_rows(input, columns(&values), groups, notes)
+        };
+        let plain = rows(input, false);
+        // Of rows with a value it does not matter where NULLs are; groups without one are missing.
+        has_all_groups |= plain.is_some();
+        let present = || rows(&present, true).or_else(|| rows(&present, false));
+        inputs.push(plain.or_else(present)?);
+    }
+    if !has_all_groups {
+        let groups = RequiredGroups { keys: keys.clone(), order: Vec::new() };
+        inputs.push(build_first_rows(input, columns(&nulls), groups, notes)?);
+    }
+    let cost: f64 = inputs.iter().filter_map(first_rows_cost).sum();
+    let all = filtered_table(input)?.scan_cost(Estimator { statistics: known.as_ref() });
+    if inputs.len() > 1 && cost > all {
+        return None;
+    }
+    let input = match inputs.len() {
+        1 => inputs.pop()?,
+        _ => Node::Append(Arc::new(AppendNode { inputs })),
+    };
+    let value = |(at, aggregate): (usize, &Aggregate)| Aggregate {
+        arguments: vec![column(keys.len() + at, &aggregate.data_type)],
+        ..aggregate.clone()
+    };
+    let aggregates = aggregates.iter().enumerate().map(value).collect();
+    Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: keys, aggregates })))
+}
+
+fn null_of(data_type: &DataType) -> Expr {
+    Expr::Constant { value: Datum::Null, data_type: data_type.clone() }
 }
 
 /// Returns a single row of several extremes ([`build_extreme`]), each with a separate scan, if
@@ -654,6 +820,26 @@ fn build_extreme(
     aggregate: &Aggregate,
     notes: EstimateRecorder<'_>,
 ) -> Option<Node> {
+    let (key, present) = extreme_key(input, aggregate, &NoStatistics)?;
+    let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
+    let wanted = RequiredProperties::of_sort(vec![key], RowGoal::of(&limit, &None));
+    let built = build_wanted(present, wanted, notes);
+    let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
+    if !built.ordered || !exact {
+        return None;
+    }
+    let input = Node::limit(built.node, (limit, None), Vec::new());
+    let aggregates = vec![aggregate.clone()];
+    Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
+}
+
+/// Returns the order in which the value of `min(x)` or `max(x)` is first, and the rows where it is
+/// not NULL.
+fn extreme_key(
+    input: &Logical,
+    aggregate: &Aggregate,
+    statistics: &dyn Statistics,
+) -> Option<(SortKey, Logical)> {
     let descending = match aggregate.kind {
         AggregateKind::Min => false,
         AggregateKind::Max => true,
@@ -668,14 +854,5 @@ fn build_extreme(
     let not_null = Expr::Not(Box::new(Expr::IsNull(Box::new(argument.clone()))));
     let present = Logical::Filter { input: Box::new(input.clone()), predicate: not_null };
     let key = SortKey { expression: argument, descending, nulls_first: descending };
-    let limit = Some(Expr::Constant { value: Datum::Int8(1), data_type: DataType::Int8 });
-    let wanted = RequiredProperties { order: vec![key], goal: RowGoal::of(&limit, &None) };
-    let built = build_wanted(push_down(present, &NoStatistics, &Cell::new(0)), wanted, notes);
-    let exact = matches!(&built.node, Node::Scan(scan) if !scan.has_filter());
-    if !built.ordered || !exact {
-        return None;
-    }
-    let input = Node::limit(built.node, (limit, None), Vec::new());
-    let aggregates = vec![aggregate.clone()];
-    Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
+    Some((key, push_down(present, statistics, &Cell::new(0))))
 }

@@ -233,7 +233,7 @@ fn merge(
 /// base-table fetches and without salt.
 fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> {
     let order = sort_keys(keys, &[]);
-    let built = step(plan.clone(), RequiredProperties { order, goal: None });
+    let built = step(plan.clone(), RequiredProperties { order, ..RequiredProperties::default() });
     let mut node = &built.node;
     while let Node::Project(_) | Node::Filter(_) = node {
         node = node.inputs()[0];

@@ -112,10 +112,12 @@ impl PushDown<'_> {
         Box::new(self.push_first(plan, conjuncts, first))
     }
 
-    /// Returns the statistics of a table with several access paths.
+    /// Returns the statistics of a table with several access paths: other indexes, or some columns
+    /// of its key.
     fn known(&self, scan: &TableScan) -> Option<Arc<ScanStatistics>> {
         let table = &scan.table;
-        if table.indexes.is_empty() || scan.index_hint.is_some() {
+        let has_one_path = table.indexes.is_empty() && table.layout.key.len() == 1;
+        if has_one_path || scan.index_hint.is_some() {
             return None;
         }
         let estimator = self.chooser.estimator;

@@ -75,7 +75,7 @@ fn built_in_order(
     if keys.iter().any(|key: &SortKey| is_volatile(&key.expression)) {
         return None;
     }
-    let wanted = RequiredProperties { order: keys.clone(), goal: goal.clone() };
+    let wanted = RequiredProperties { order: keys.clone(), goal: goal.clone(), groups: None };
     let built = build(marked(input, table)?, wanted, notes);
     built.ordered.then_some(built.node)
 }

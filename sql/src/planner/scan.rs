@@ -11,13 +11,18 @@ use coprocessors::row::ReadColumns;
 use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
-use crate::plan::scan::{AccessPath, BaseTableFetchNode, PathShape, ScanLock, ScanNode};
+use crate::plan::scan::{
+    AccessPath, BaseTableFetchNode, DistinctPrefix, PathShape, ScanLock, ScanNode,
+};
 use crate::plan::{FilterNode, Node, PointGet, RowGoal};
-use crate::planner::access_paths::{PathCandidate, PathOrder, ScanRequirements, choose, needed};
+use crate::planner::access_paths::{
+    PathCandidate, PathGroups, PathOrder, ScanRequirements, choose, needed,
+};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
+use crate::planner::estimate::Estimator;
 use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
-use crate::planner::physical_properties::{ProvidedProperties, RequiredProperties};
+use crate::planner::physical_properties::{ProvidedProperties, RequiredGroups, RequiredProperties};
 
 /// Returns whether [`build`] yields rows in the required order.
 pub(super) fn provides_order(
@@ -28,7 +33,11 @@ pub(super) fn provides_order(
     let conjuncts = over_table(scan, conjuncts.to_vec());
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
+    let groups = groups_over_table(scan, wanted);
+    let question = ScanRequirements {
+        groups: groups.as_ref(),
+        ..ScanRequirements::of_first(scan, &conjuncts, (&order, goal))
+    };
     choose_paths(&question).0.order.is_some() && !order.is_empty()
 }
 
@@ -61,6 +70,12 @@ fn order_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Vec<SortKe
     wanted.order.iter().map(over_table).collect()
 }
 
+fn groups_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Option<RequiredGroups> {
+    let is_plain = scan.lock.is_none() && !scan.has_versions();
+    let groups = wanted.groups.as_ref().filter(|_| is_plain && scan.statistics.is_some());
+    groups.map(|groups| groups.map(&|expression| to_table(scan, expression)))
+}
+
 /// Returns the scan of a table with conditions over its columns.
 pub(super) fn build(
     scan: &TableScan,
@@ -72,7 +87,11 @@ pub(super) fn build(
     let conjuncts = over_table(scan, over_scan.clone());
     let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let question = ScanRequirements::of_first(scan, &conjuncts, (&order, goal));
+    let groups = groups_over_table(scan, wanted);
+    let question = ScanRequirements {
+        groups: groups.as_ref(),
+        ..ScanRequirements::of_first(scan, &conjuncts, (&order, goal))
+    };
     let (candidate, before_index_history) = choose_paths(&question);
     let ordered = candidate.order.is_some() && !order.is_empty();
     let PathOrder { reverse, merged } = candidate.order.unwrap_or_default();
@@ -83,7 +102,12 @@ pub(super) fn build(
     let called = all(called.into_iter().map(|position| over_scan[position].clone()).collect());
     // A sort or filter above needs all rows.
     let goal = wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered));
-    let cost = notes.path_cost(&candidate, &question);
+    let cost = match (&candidate.distinct, &scan.statistics) {
+        (Some(_), Some(known)) => {
+            Some(candidate.cost(&question, Estimator { statistics: known.as_ref() }))
+        }
+        _ => notes.path_cost(&candidate, &question),
+    };
     let mut node = scan_node(scan, (&conjuncts, &rest), candidate, cost);
     node.path = AccessPath { reverse, ordered, merged, ..node.path };
     node.lock = scan.lock.map(|lock| {
@@ -172,6 +196,10 @@ pub(super) fn path_of(candidate: PathCandidate, cost: Option<f64>) -> AccessPath
         reverse: false,
         ordered: false,
         merged: 0,
+        distinct: candidate.distinct.map(|PathGroups { keys, conditions }| DistinctPrefix {
+            columns: keys.len(),
+            conditions,
+        }),
         cost,
     }
 }

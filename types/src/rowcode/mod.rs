@@ -340,6 +340,21 @@ impl RowLayout {
         Ok(values)
     }
 
+    /// Returns the length of the first `columns` key columns of a row key, with the salt byte.
+    ///
+    /// # Errors
+    ///
+    /// See [`RowLayout::decode_key`].
+    pub fn key_prefix_length(&self, row_key: &[u8], columns: usize) -> Result<usize> {
+        let mut rest = self.without_salt(row_key);
+        for key in &self.key[..columns] {
+            let data_type = &self.columns[key.column].data_type;
+            let (_, taken) = keycode::decode(rest, data_type, key.descending, key.nulls_first)?;
+            rest = &rest[taken..];
+        }
+        Ok(row_key.len() - rest.len())
+    }
+
     /// Returns the packed row of one cell for a full row (`values` in table order).
     ///
     /// # Errors

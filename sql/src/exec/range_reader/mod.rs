@@ -2,6 +2,8 @@
 //!
 //! Row feeds, index nested-loop joins and scan partitions read their ranges through it.
 
+pub(super) mod distinct_prefix;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,9 +13,11 @@ use coprocessors::rows::StoredRows;
 use store::admission::StatementTurn;
 use store::transaction::{Scanner, TableReader};
 use store::{CellBatch, Get, Scan};
+use types::vector::BATCH_BYTES;
 
 use crate::error::Result;
 use crate::exec::key_range::RowRange;
+use crate::exec::range_reader::distinct_prefix::{PrefixSkip, SkipReader};
 use crate::exec::time_travel::ScanVersions;
 
 /// Options of gets and scans, apart from the keys.
@@ -29,6 +33,8 @@ pub(super) struct RowOptions {
     pub limit: Option<u64>,
     /// Descending order.
     pub reverse: bool,
+    /// Rule by which rows are skipped; there is no maximum number of rows then.
+    pub skip: Option<Arc<PrefixSkip>>,
 }
 
 /// Reader of row ranges; see the module.
@@ -38,6 +44,7 @@ pub(super) struct RangeReader {
     /// Remaining ranges, in reading order.
     ranges: VecDeque<RowRange>,
     scanner: Option<Scanner>,
+    skip: Option<SkipReader>,
 }
 
 impl RowOptions {
@@ -69,7 +76,9 @@ impl RangeReader {
         if options.reverse {
             ranges.make_contiguous().reverse();
         }
-        RangeReader { table: Arc::clone(table), options: options.clone(), ranges, scanner: None }
+        let skip = options.skip.as_ref().map(SkipReader::new);
+        let (table, options) = (Arc::clone(table), options.clone());
+        RangeReader { table, options, ranges, scanner: None, skip }
     }
 
     /// Takes an execution slot for reading, for a thread that has none.
@@ -95,6 +104,10 @@ impl RangeReader {
     /// are any. Short ranges share a batch.
     pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<bool> {
         out.clear();
+        if self.skip.is_some() {
+            out.add_cells(|cells| self.next_cells(row_limit, cells).map(drop))?;
+            return Ok(!out.is_empty());
+        }
         while !out.is_full(row_limit) {
             if self.scanner.is_none() && !self.advance()? {
                 break;
@@ -110,6 +123,12 @@ impl RangeReader {
 
     /// Reads the next rows as cells; each range has separate batches.
     pub(super) fn next_cells(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
+        out.clear();
+        if let Some(mut skip) = self.skip.take() {
+            let read = self.next_distinct(&mut skip, row_limit, out);
+            self.skip = Some(skip);
+            return read;
+        }
         loop {
             if self.scanner.is_none() && !self.advance()? {
                 return Ok(false);
@@ -123,11 +142,35 @@ impl RangeReader {
         }
     }
 
+    /// Reads the next rows that the rule does not skip.
+    fn next_distinct(
+        &mut self,
+        skip: &mut SkipReader,
+        row_limit: usize,
+        out: &mut CellBatch,
+    ) -> Result<bool> {
+        while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
+            if self.scanner.is_none() && !self.advance()? {
+                break;
+            }
+            if let Some(scanner) = &mut self.scanner
+                && !skip.read(scanner, row_limit - out.row_count(), out)?
+            {
+                skip.leave_range();
+                self.scanner = None;
+            }
+        }
+        Ok(!out.is_empty())
+    }
+
     /// Returns the unread ranges, ascending.
     pub(super) fn rest(&mut self) -> Result<Vec<RowRange>> {
         let mut rest = Vec::with_capacity(self.ranges.len() + 1);
         if let Some(scanner) = &mut self.scanner {
-            let (start, stop) = scanner.rest()?.bounds();
+            let (mut start, mut stop) = scanner.rest()?.bounds();
+            if let Some(skip) = &self.skip {
+                skip.bound_rest(&mut start, &mut stop);
+            }
             if stop.as_ref().is_none_or(|stop| start < *stop) {
                 rest.push(RowRange { start, stop });
             }
