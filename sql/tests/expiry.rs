@@ -788,6 +788,7 @@ impl Run {
                 self.expects(&sql, &pairs(other));
             }
         }
+        self.check_groups(column, live, &hints);
         let mut sorted: Vec<Option<i32>> = live.values().map(|row| row[column]).collect();
         sorted.sort_by_key(|value| (value.is_none(), *value));
         let sorted: String = sorted
@@ -797,6 +798,34 @@ impl Run {
             .collect();
         let sorted = if sorted.is_empty() { "ok\n".to_owned() } else { sorted };
         self.expects(&format!("SELECT {name} FROM t ORDER BY {name} LIMIT 3"), &sorted);
+    }
+
+    /// Compares distinct values, and first and last rows of groups, with the model. The hints have
+    /// them read by distinct prefix scans.
+    fn check_groups(&mut self, column: usize, live: &BTreeMap<i32, Values>, hints: &[String]) {
+        let name = COLUMNS[column];
+        let mut groups: BTreeMap<i32, (i32, i32)> = BTreeMap::new();
+        for (id, row) in live {
+            if let Some(value) = row[column] {
+                groups.entry(value).and_modify(|(_, last)| *last = *id).or_insert((*id, *id));
+            }
+        }
+        let lines = |line: &dyn Fn(i32, i32, i32) -> String| -> String {
+            groups.iter().map(|(value, (first, last))| line(*value, *first, *last)).collect()
+        };
+        let values = lines(&|value, _, _| format!("{value}\n"));
+        let extremes = lines(&|value, first, last| format!("{value}|{first}|{last}\n"));
+        let lasts = lines(&|value, _, last| format!("{value}|{last}\n"));
+        for hint in hints.iter().map(String::as_str).chain([""]) {
+            let rows = format!("FROM t WHERE {name} IS NOT NULL");
+            let by = format!("GROUP BY {name} ORDER BY {name}");
+            self.expects(&format!("SELECT {hint}min({name}) {rows} {by}"), &values);
+            self.expects(&format!("SELECT {hint}DISTINCT {name} {rows} ORDER BY {name}"), &values);
+            let sql = format!("SELECT {hint}{name}, min(id), max(id) {rows} {by}");
+            self.expects(&sql, &extremes);
+            let on = format!("{hint}DISTINCT ON ({name}) {name}, id");
+            self.expects(&format!("SELECT {on} {rows} ORDER BY {name}, id DESC"), &lasts);
+        }
     }
 
     fn expects(&mut self, sql: &str, expected: &str) {

@@ -209,6 +209,12 @@ fn best_by_rule(question: &ScanRequirements<'_>) -> PathCandidate {
     best
 }
 
+/// Returns whether a hint names the index.
+fn is_hinted(index: Option<&Arc<Index>>, scan: &TableScan) -> bool {
+    let hint = scan.index_hint.as_ref();
+    index.is_some_and(|index| hint.is_some_and(|names| names.contains(&index.name)))
+}
+
 fn is_open_range(conjunct: &Expr) -> bool {
     let Some((left, op, right)) = conjunct.as_comparison() else { return false };
     let is_range = !matches!(op, CompareOp::Eq | CompareOp::Ne);
@@ -509,7 +515,10 @@ fn candidate(
         order => order,
     };
     let mut order = order;
-    let distinct = path_groups(parts, &mut found, &mut order, question);
+    let distinct = match question.scan.statistics.is_some() || is_hinted(index, question.scan) {
+        true => path_groups(parts, &mut found, &mut order, question),
+        false => None,
+    };
     let LeadingConditions { conditions, count, done, whole, .. } = found;
     let shape = match (conditions.is_empty(), whole) {
         (true, _) => PathShape::Full,

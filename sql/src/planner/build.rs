@@ -725,7 +725,12 @@ fn build_groups_of_extremes(
     aggregates: &[Aggregate],
     notes: EstimateRecorder<'_>,
 ) -> Option<Node> {
-    let known = filtered_table(input)?.scan.statistics.clone()?;
+    let table = filtered_table(input)?;
+    let known = table.scan.statistics.clone();
+    let statistics: &dyn Statistics = match &known {
+        Some(known) => known.as_ref(),
+        None => &NoStatistics,
+    };
     if group_by.is_empty() || aggregates.len() > EXTREMES_MAX {
         return None;
     }
@@ -736,7 +741,7 @@ fn build_groups_of_extremes(
     let nulls: Vec<Expr> = aggregates.iter().map(|one| null_of(&one.data_type)).collect();
     let columns = |values: &[Expr]| group_by.iter().chain(values).cloned().collect();
     for (at, aggregate) in aggregates.iter().enumerate() {
-        let (key, present) = extreme_key(input, aggregate, known.as_ref())?;
+        let (key, present) = extreme_key(input, aggregate, statistics)?;
         // The scan provides other values, too, as far as they are of the same expression.
         let value = |other: &Aggregate| match other.arguments.first() {
             Some(argument) if *argument == key.expression => argument.clone(),
@@ -760,8 +765,7 @@ fn build_groups_of_extremes(
         inputs.push(build_first_rows(input, columns(&nulls), groups, notes)?);
     }
     let cost: f64 = inputs.iter().filter_map(first_rows_cost).sum();
-    let all = filtered_table(input)?.scan_cost(Estimator { statistics: known.as_ref() });
-    if inputs.len() > 1 && cost > all {
+    if known.is_some() && inputs.len() > 1 && cost > table.scan_cost(Estimator { statistics }) {
         return None;
     }
     let input = match inputs.len() {

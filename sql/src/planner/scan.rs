@@ -58,8 +58,9 @@ fn choose_paths(question: &ScanRequirements<'_>) -> (PathCandidate, Option<PathC
     let is_plain = |candidate: &PathCandidate| {
         !candidate.rest.iter().any(|&position| conjuncts[position].is_session_only())
     };
-    match by_index.index.is_some() && is_plain(&by_index) && is_plain(&candidate) {
-        true => (PathCandidate { order: None, ..by_index }, Some(candidate)),
+    let before_history = choose(&all);
+    match by_index.index.is_some() && is_plain(&by_index) && is_plain(&before_history) {
+        true => (PathCandidate { order: None, ..by_index }, Some(before_history)),
         false => (candidate, None),
     }
 }
@@ -72,7 +73,8 @@ fn order_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Vec<SortKe
 
 fn groups_over_table(scan: &TableScan, wanted: &RequiredProperties) -> Option<RequiredGroups> {
     let is_plain = scan.lock.is_none() && !scan.has_versions();
-    let groups = wanted.groups.as_ref().filter(|_| is_plain && scan.statistics.is_some());
+    let has_choice = scan.statistics.is_some() || scan.index_hint.is_some();
+    let groups = wanted.groups.as_ref().filter(|_| is_plain && has_choice);
     groups.map(|groups| groups.map(&|expression| to_table(scan, expression)))
 }
 
@@ -106,6 +108,8 @@ pub(super) fn build(
         (Some(_), Some(known)) => {
             Some(candidate.cost(&question, Estimator { statistics: known.as_ref() }))
         }
+        // By a hint.
+        (Some(_), None) => Some(0.0),
         _ => notes.path_cost(&candidate, &question),
     };
     let mut node = scan_node(scan, (&conjuncts, &rest), candidate, cost);

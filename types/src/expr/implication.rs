@@ -6,7 +6,8 @@
 
 use std::cmp::Ordering;
 
-use super::{CompareOp, Expr};
+use super::{CompareOp, EvalContext, Expr};
+use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::function;
 
@@ -156,6 +157,23 @@ impl Values<'_> {
         }
     }
 
+    /// Returns whether the comparison names one value, with which a condition is true:
+    /// `b = 'tree'` implies `b LIKE 'tr%'`. Equal values must have the same form.
+    fn is_true_with_value(&self, wanted: &Expr) -> bool {
+        use DataType::{Bool, Date, Int2, Int4, Int8, Text, Timestamp, Timestamptz, Uuid, Varchar};
+        let data_type = self.of.data_type();
+        let has_one_form = matches!(
+            data_type,
+            Bool | Int2 | Int4 | Int8 | Text | Varchar | Date | Timestamp | Timestamptz | Uuid
+        );
+        if self.op != CompareOp::Eq || !has_one_form || data_type != self.value.data_type() {
+            return false;
+        }
+        let put = |part: Expr| if part == *self.of { self.value.clone() } else { part };
+        let condition = wanted.clone().transform(&mut { put }).fold(&EvalContext::default());
+        matches!(condition, Expr::Constant { value: Datum::Bool(true), .. })
+    }
+
     /// Returns whether this comparison implies the other one.
     fn imply(&self, wanted: &Values<'_>) -> bool {
         use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
@@ -190,6 +208,10 @@ fn order(left: &Expr, right: &Expr) -> Option<Ordering> {
 }
 
 fn follows_from_values(known: &Values<'_>, wanted: &Expr) -> bool {
+    follows_from_comparison(known, wanted) || known.is_true_with_value(wanted)
+}
+
+fn follows_from_comparison(known: &Values<'_>, wanted: &Expr) -> bool {
     match wanted {
         Expr::And(operands) => operands.iter().all(|one| follows_from_values(known, one)),
         Expr::Or(operands) => operands.iter().any(|one| follows_from_values(known, one)),
@@ -212,7 +234,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::datatype::DataType;
 
     fn column(index: usize) -> Expr {
         Expr::column(index, DataType::Int4)
@@ -273,6 +294,18 @@ mod tests {
         assert!(both.follows_from(&[&is(CompareOp::Gt, 1), &is(CompareOp::Lt, 8)]));
         assert!(!both.follows_from(&[&is(CompareOp::Gt, 1)]));
         assert!(not(is(CompareOp::Gt, 7)).follows_from(&[&is(CompareOp::Lt, 5)]));
+    }
+
+    #[test]
+    fn value_implies_predicates_that_are_true_with_it() {
+        let operands = vec![column(0), number(0)];
+        let value = Expr::Coalesce { operands, data_type: DataType::Int4 };
+        let wanted = Expr::compare(CompareOp::Gt, value, number(5));
+        assert!(wanted.follows_from(&[&is(CompareOp::Eq, 6)]));
+        assert!(wanted.follows_from(&[&is_in(&[6, 7])]));
+        assert!(!wanted.follows_from(&[&is(CompareOp::Eq, 5)]));
+        assert!(!wanted.follows_from(&[&is_in(&[5, 6])]));
+        assert!(!wanted.follows_from(&[&is(CompareOp::Gt, 6)]));
     }
 
     #[test]
