@@ -193,24 +193,24 @@ impl ConstraintObserver {
         Ok(true)
     }
 
-    /// Returns whether a column is NULL because its cell has expired and the mutation does not
+    /// Returns whether a column is NULL because the row has lost its cell and the mutation does not
     /// write it.
-    fn has_expired(&self, change: &Change<'_>, position: usize) -> bool {
+    fn has_lost_cell(&self, change: &Change<'_>, position: usize) -> bool {
         let column = self.columns[position];
         match self.spec.layout.columns[column].place {
             ColumnPlace::Packed { cell, .. } => {
-                self.spec.layout.may_expire_before_row(column) && change.new.cell(cell).is_none()
+                self.spec.layout.may_lose_cell(column) && change.new.cell(cell).is_none()
             }
             ColumnPlace::Key(_) => false,
         }
     }
 
-    /// Returns whether a CHECK reads expired columns and the mutation writes to none of the
+    /// Returns whether a CHECK reads columns without a cell and the mutation writes to none of the
     /// cells of its columns. Such a CHECK held when the columns were written and is not
     /// evaluated.
     fn is_left_alone(&self, mutation: &Mutation, change: &Change<'_>, predicate: &Expr) -> bool {
         let columns = predicate.columns();
-        columns.iter().any(|&position| self.has_expired(change, position))
+        columns.iter().any(|&position| self.has_lost_cell(change, position))
             && columns.iter().all(|&position| {
                 match self.spec.layout.columns[self.columns[position]].place {
                     ColumnPlace::Packed { cell, .. } => !puts(&self.spec.layout, mutation, cell),
@@ -231,7 +231,7 @@ impl ConstraintObserver {
             .and_then(|decoder| decoder.decode(change.row, &change.new.packed(), &mut values))
             .map_err(RowViolation::Value)?;
         let refuses_null = |position: usize| {
-            matches!(values[position], Datum::Null) && !self.has_expired(change, position)
+            matches!(values[position], Datum::Null) && !self.has_lost_cell(change, position)
         };
         if let Some(&position) = self.not_null.iter().find(|&&position| refuses_null(position)) {
             return Err(RowViolation::Null(position));
@@ -345,9 +345,13 @@ fn puts(layout: &RowLayout, mutation: &Mutation, cell: usize) -> bool {
     cells_put(layout, mutation).any(|put| put == cell)
 }
 
-/// Returns whether a mutation writes a cell of the layout.
+/// Returns whether a mutation writes a cell of the layout. A delete of versions does not count: its
+/// puts are cells without values.
 fn puts_row(layout: &RowLayout, mutation: &Mutation) -> bool {
-    cells_put(layout, mutation).next().is_some()
+    let is_of_versions = |edit: &Edit| {
+        matches!(edit, Edit::DeleteRow { timestamp: Some(_) } | Edit::DeleteFamilyVersion { .. })
+    };
+    cells_put(layout, mutation).next().is_some() && !mutation.edits.iter().any(is_of_versions)
 }
 
 fn cells_put(layout: &RowLayout, mutation: &Mutation) -> impl Iterator<Item = usize> {

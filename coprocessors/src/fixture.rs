@@ -88,6 +88,7 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16
         family_count: families.max().unwrap_or(1),
         column_cells: Vec::new(),
         expiring: Vec::new(),
+        has_version_deletes: false,
         dropped: Vec::new(),
         columns,
         key: key.to_vec(),

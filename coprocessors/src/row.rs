@@ -155,8 +155,8 @@ pub struct ReadColumns {
 
 impl ReadColumns {
     /// Returns what a read of these columns needs. The cell of family 0 is always included,
-    /// because it determines the existence of a row; if it may expire before the row, those of all
-    /// families are needed.
+    /// because it determines the existence of a row; if it is not permanent, those of all families
+    /// are needed.
     pub fn of(layout: &RowLayout, columns: &[usize]) -> ReadColumns {
         if layout.has_column_cells() {
             return ReadColumns::of_cells(layout, cells_with(layout, columns));

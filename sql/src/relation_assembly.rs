@@ -261,6 +261,7 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
         family_count,
         column_cells,
         expiring: expiring_families(record),
+        has_version_deletes: record.client_timestamps && has_several_cells(record),
         dropped: dropped_families(record),
         salt_buckets: record.salt_buckets,
         schema_version: record.schema_version,
@@ -270,10 +271,18 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
 /// Returns the families whose cells may expire before the row does.
 fn expiring_families(record: &TableRecord) -> Vec<usize> {
     let families = &record.descriptor.families;
-    let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
-    let living = families.iter().filter(|family| !family.is_dropped());
+    let may_expire = |family: &FamilyDescriptor| {
+        life_of(family).is_some() || (record.cell_ttl && !family.is_dropped())
+    };
+    let expiring = (0..families.len()).filter(|&family| may_expire(&families[family]));
     // The only cell of a row has the life of the row.
-    if living.count() > 1 || record.column_cells { expiring.collect() } else { Vec::new() }
+    if has_several_cells(record) { expiring.collect() } else { Vec::new() }
+}
+
+/// Returns whether rows may have several cells.
+fn has_several_cells(record: &TableRecord) -> bool {
+    let living = record.descriptor.families.iter().filter(|family| !family.is_dropped());
+    record.column_cells || living.count() > 1
 }
 
 fn dropped_families(record: &TableRecord) -> Vec<usize> {
@@ -512,6 +521,7 @@ fn index_layout(
         family_count: families.all().len(),
         column_cells: Vec::new(),
         expiring: families.expiring(),
+        has_version_deletes: false,
         dropped: Vec::new(),
         salt_buckets: record.salt_buckets,
         schema_version: INDEX_SCHEMA_VERSION,

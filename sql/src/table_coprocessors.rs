@@ -434,6 +434,7 @@ fn no_table() -> TableSchema {
         family_count: 0,
         column_cells: Vec::new(),
         expiring: Vec::new(),
+        has_version_deletes: false,
         dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 0,

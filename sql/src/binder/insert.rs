@@ -94,7 +94,7 @@ impl Binder<'_> {
                 self.bind_conflict_action(&written, scope, target, (list, None))?
             }
         };
-        let attributes = self.bind_cell_attributes((&table, false), &upsert.attributes)?;
+        let attributes = self.bind_cell_attributes(&table, &upsert.attributes)?;
         if upsert.on_duplicate.is_some()
             && let Some(first) = upsert.attributes.expressions().next()
         {

@@ -187,7 +187,7 @@ impl Binder<'_> {
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
-        let attributes = self.bind_cell_attributes((&table, true), &delete.attributes)?;
+        let attributes = self.bind_cell_attributes(&table, &delete.attributes)?;
         let source = rows.plan;
         let delete = Delete { table, source, reads_timestamp, recheck, attributes, returning };
         Ok(returning_query(BoundPlan::Delete(delete), query))
@@ -196,7 +196,7 @@ impl Binder<'_> {
     /// Binds the attributes of the cells that a statement writes to a table.
     pub(super) fn bind_cell_attributes(
         &mut self,
-        (table, is_delete): (&Table, bool),
+        table: &Table,
         attributes: &CellAttributes,
     ) -> Result<CellAttributes<Expr>> {
         let CellAttributes { timestamp, version, ttl } = attributes;
@@ -214,15 +214,6 @@ impl Binder<'_> {
             && !table.cell_ttl
         {
             return Err(refuse(first, "TTLs", "cell_ttl = true"));
-        }
-        let is_packed = table.layout.cell_count() == 1;
-        if let Some(first) = timestamp.iter().chain(version).find(|_| is_delete && !is_packed) {
-            // A row would remain without its first cell.
-            return Err(Error::not_supported(
-                "deletion of versions in a table with several column families or STORAGE = CELL",
-                "Use a table with one column family and STORAGE = ROW.",
-            )
-            .at(first.position()));
         }
         let mut bind = |name: &str, written: &Option<ast::Expr>, to: DataType| match written {
             Some(written) => self.bind_cell_attribute(name, written, &to.into()).map(Some),

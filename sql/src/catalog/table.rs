@@ -275,10 +275,9 @@ impl Table {
         }
     }
 
-    /// Returns whether a column is never NULL: it is NOT NULL, in a family that does not expire
-    /// before the row.
+    /// Returns whether a column is never NULL: it is NOT NULL, and each row has a cell for it.
     pub fn is_never_null(&self, column: usize) -> bool {
-        self.columns[column].not_null && !self.layout.may_expire_before_row(column)
+        self.columns[column].not_null && !self.layout.may_lose_cell(column)
     }
 
     /// Returns the position of a column by name.

@@ -11,6 +11,7 @@ use coprocessors::index::{IndexSpec, base_key, index_row_key};
 use store::transaction::{LockMode, LockWait, PreviousRow};
 use store::{CellBatch, Get, TableId};
 use types::Datum;
+use types::rowcode::ColumnPlace;
 
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
@@ -56,13 +57,13 @@ impl<'a> ConflictWriter<'a> {
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
         let mut changes = RowChanges::new(table, "updated", &plan.checks, plan.returning.as_ref());
         let stamp = CellStamp::of(&plan.attributes, context)?;
-        if stamp.timestamp.is_some() && !names_all {
+        if stamp.timestamp.is_some() && !names_all && !names_whole_cells(plan) {
             return Err(Error::not_supported(
-                "UPSERT … WITH TIMESTAMP of some columns of a row",
-                "Name all columns: the packed row has one timestamp.",
+                "UPSERT … WITH TIMESTAMP of some columns of a packed row",
+                "Name all columns of the column family: its packed row has one timestamp.",
             ));
         }
-        let is_blind = stamp.is_default() && is_blind(plan);
+        let is_blind = stamp.ttl.is_none() && is_blind(plan);
         changes.writer.stamp = stamp;
         let touched = AHashSet::new();
         Ok(ConflictWriter { plan, table, changes, touched, names_all, is_blind })
@@ -298,7 +299,7 @@ fn is_blind(plan: &InsertPlan) -> bool {
     let keys: Vec<usize> = table.key_columns().collect();
     // If the first family may expire before others, a new row has a cell in each family.
     let layout = &table.layout;
-    let lives_alike = layout.is_first_family_permanent() || layout.living_families() == 1;
+    let lives_alike = !layout.expiring.contains(&0) || layout.living_families() == 1;
     layout.has_column_cells()
         && lives_alike
         && table.generated.is_empty()
@@ -309,6 +310,19 @@ fn is_blind(plan: &InsertPlan) -> bool {
                 || plan.named_columns.contains(&column)
                 || is_null_in_new_row(column)
         })
+}
+
+/// Returns whether an UPSERT names all columns of the cells that it writes.
+fn names_whole_cells(plan: &InsertPlan) -> bool {
+    let (table, named) = (&plan.table, &plan.named_columns);
+    let WrittenCells::Only(cells) = WrittenCells::by_change(table, named.iter().copied()) else {
+        return false;
+    };
+    let is_written = |column: usize| match table.layout.columns[column].place {
+        ColumnPlace::Packed { cell, .. } => cells.contains(&cell),
+        ColumnPlace::Key(_) => false,
+    };
+    (0..table.columns.len()).all(|column| named.contains(&column) || !is_written(column))
 }
 
 /// Returns the key of a new row's entry in a unique index; `None` if it has none, or one that

@@ -128,7 +128,8 @@ impl<'a> RowChanges<'a> {
     /// Deletes a row that is locked and was read into `cells`.
     pub(super) fn delete(&mut self, key: Vec<u8>, old: &[Datum], context: &Context) -> Result<()> {
         refuse_changed((&self.table, &key), self.done, context)?;
-        self.writer.delete(key, previous(&self.table, &mut self.cells), context)?;
+        let previous = previous(&self.table, &mut self.cells);
+        self.writer.delete((key, old), previous, context)?;
         context.row_changed(&self.table, Some(old), None)
     }
 

@@ -13,9 +13,10 @@ use smallvec::SmallVec;
 use store::error::RejectedPut;
 use store::transaction::Locking;
 use store::transaction::{PreviousRow, RowExpectation};
-use store::{CellBatch, Edit, Mutation, Timestamp};
+use store::{CellBatch, Edit, Get, Mutation, Timestamp};
 use types::Datum;
 use types::expr::Expr;
+use types::interruptible::InterruptPacer;
 use types::rowcode::{ColumnPlace, RowLayout, RowPacker, key_loses_form};
 
 use crate::ast::CellAttributes;
@@ -41,11 +42,6 @@ pub(super) struct CellStamp {
 }
 
 impl CellStamp {
-    /// Returns whether the statement has no attributes.
-    pub(super) fn is_default(&self) -> bool {
-        *self == CellStamp::default()
-    }
-
     /// Evaluates the attributes of a statement.
     ///
     /// # Errors
@@ -165,10 +161,10 @@ impl RowWriter {
         self.push(mutation, context)
     }
 
-    /// Deletes a row.
+    /// Deletes a locked row with these values, or the versions of its cells by the attributes.
     pub(super) fn delete(
         &mut self,
-        key: Vec<u8>,
+        (key, values): (Vec<u8>, &[Datum]),
         previous: PreviousRow,
         context: &Context,
     ) -> Result<()> {
@@ -185,7 +181,48 @@ impl RowWriter {
                 mutation.locking = Locking::RowKeepsKey;
             }
         }
+        if self.table.layout.has_column_cells() && (timestamp.is_some() || version.is_some()) {
+            self.keep_family_cells(&mut mutation, values, context)?;
+        }
         self.push(mutation, context)
+    }
+
+    /// Puts the cells that mark the families of a row, where the deleted versions include them and
+    /// versions of columns remain: VERSIONS may have dropped the older ones of the family's cell.
+    fn keep_family_cells(
+        &mut self,
+        mutation: &mut Mutation,
+        values: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        let remains = |at: Timestamp| match (self.stamp.version, self.stamp.timestamp) {
+            (Some(deleted), _) => at != deleted,
+            (None, last) => last.is_none_or(|last| at > last),
+        };
+        let mut get = Get::new(mutation.row.as_slice());
+        get.max_versions = u32::MAX;
+        let mut cells = CellBatch::new();
+        context.transaction.get_locked(self.table.id, &get, &mut cells)?;
+        // The oldest remaining version of the family's own cell, and of its columns.
+        let mut oldest = vec![[None::<Timestamp>; 2]; self.table.layout.family_count];
+        for cell in cells.rows().flat_map(|row| row.cells()) {
+            if remains(cell.timestamp)
+                && let Some(family) = oldest.get_mut(usize::from(cell.family))
+            {
+                let slot = &mut family[usize::from(!cell.qualifier.is_empty())];
+                *slot = Some(slot.map_or(cell.timestamp, |at| at.min(cell.timestamp)));
+            }
+        }
+        let mut pace = context.eval.pace();
+        for (family, [own, columns]) in oldest.into_iter().enumerate() {
+            if let Some(at) = columns
+                && own.is_none_or(|own| own > at)
+            {
+                let timestamp = (at != Timestamp::LATEST).then_some(at);
+                mutation.edits.push(self.put((family, values), timestamp, &mut pace)?);
+            }
+        }
+        Ok(())
     }
 
     /// Deletes a row that is inserted again with another key.
@@ -311,12 +348,8 @@ impl RowWriter {
         written: WrittenCells,
         context: &Context,
     ) -> Result<Mutation> {
-        let layout = &self.table.layout;
-        if self.packers.is_empty() {
-            self.packers.resize_with(layout.cell_count(), || None);
-        }
         debug_assert!(
-            values.len() >= layout.columns.len(),
+            values.len() >= self.table.layout.columns.len(),
             "{} values of a row of {}",
             values.len(),
             self.table.name
@@ -330,35 +363,52 @@ impl RowWriter {
             mutation.edits.push(Edit::DeleteRow { timestamp });
             written = WrittenCells::Fresh;
         }
-        for (cell, packer) in self.packers.iter_mut().enumerate() {
+        for cell in 0..self.table.layout.cell_count() {
+            let layout = &self.table.layout;
             let is_written = layout.is_stored(cell)
                 && match &written {
                     WrittenCells::Fresh => needs_cell(layout, cell, values),
                     WrittenCells::All => true,
                     WrittenCells::Only(cells) => cells.contains(&cell),
                 };
-            if !is_written {
-                continue;
+            if is_written {
+                mutation.edits.push(self.put((cell, values), timestamp, &mut pace)?);
             }
-            let packer = match packer {
-                Some(packer) => packer,
-                None => packer.insert(Box::new(RowPacker::new(layout, cell)?)),
-            };
-            let value = packer.pack(values, &mut pace)?;
-            let family = layout.family_of_cell(cell) as u8;
-            let qualifier = layout.qualifier_of_cell(cell).to_vec();
-            mutation.edits.push(Edit::Put { family, qualifier, timestamp, value, ttl });
         }
         Ok(mutation)
     }
+
+    /// Returns the put of one cell of a row.
+    fn put(
+        &mut self,
+        (cell, values): (usize, &[Datum]),
+        timestamp: Option<Timestamp>,
+        pace: &mut InterruptPacer<'_>,
+    ) -> Result<Edit> {
+        let layout = &self.table.layout;
+        if self.packers.is_empty() {
+            self.packers.resize_with(layout.cell_count(), || None);
+        }
+        let packer = match &mut self.packers[cell] {
+            Some(packer) => packer,
+            packer => packer.insert(Box::new(RowPacker::new(layout, cell)?)),
+        };
+        Ok(Edit::Put {
+            family: layout.family_of_cell(cell) as u8,
+            qualifier: layout.qualifier_of_cell(cell).to_vec(),
+            timestamp,
+            value: packer.pack(values, pace)?,
+            ttl: self.stamp.ttl,
+        })
+    }
 }
 
-/// Returns whether a new row needs a cell: it is one of those that every row has, or it or its
+/// Returns whether a new row needs a cell: it is one of those that every new row has, or it or its
 /// family has a value that differs from the missing value.
 fn needs_cell(layout: &RowLayout, cell: usize, values: &[Datum]) -> bool {
     let differs =
         |column: usize| !(values[column].is_null() && layout.columns[column].missing.is_null());
-    layout.row_cells().contains(&cell)
+    layout.new_row_cells().contains(&cell)
         || match layout.column_of_cell(cell) {
             Some(column) => differs(column),
             None => (0..layout.columns.len())

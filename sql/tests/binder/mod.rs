@@ -128,6 +128,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         family_count: families.len(),
         column_cells: Vec::new(),
         expiring: Vec::new(),
+        has_version_deletes: false,
         dropped: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,

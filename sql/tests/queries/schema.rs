@@ -161,6 +161,7 @@ fn layout(
         family_count,
         column_cells: Vec::new(),
         expiring: Vec::new(),
+        has_version_deletes: false,
         dropped: Vec::new(),
         salt_buckets,
         schema_version: 1,

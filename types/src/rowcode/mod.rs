@@ -132,16 +132,19 @@ pub struct RowLayout {
     pub columns: Vec<LayoutColumn>,
     /// The key columns, in key order. Never empty.
     pub key: Vec<KeyColumn>,
-    /// The number of families. Each has a cell with an empty qualifier, of the same number. Unless
-    /// family 0 expires before the row, every row has that cell of it, even if all its columns are
-    /// NULL, so that the row exists.
+    /// The number of families. Each has a cell with an empty qualifier, of the same number. If
+    /// family 0 [is permanent](RowLayout::is_first_family_permanent), every row has that cell of
+    /// it, even if all its columns are NULL, so that the row exists.
     pub family_count: usize,
     /// The cells of single columns, numbered from [`RowLayout::family_count`] on; empty for ROW
     /// storage.
     pub column_cells: Vec<ColumnCell>,
-    /// Families whose cells may expire before the row, ascending: their columns then become NULL.
-    /// A row exists as long as any family has a cell.
+    /// Families whose cells may expire before the row, by the TTL of the family or of the cell,
+    /// ascending: their columns then become NULL. A row exists as long as any family has a cell.
     pub expiring: Vec<usize>,
+    /// Statements may delete single versions of rows that have several cells, so that any of the
+    /// cells may be missing. A row exists as long as any family has a cell.
+    pub has_version_deletes: bool,
     /// Dropped families, ascending: no row has a cell in them.
     pub dropped: Vec<usize>,
     /// Number of salt buckets; 0 for an unsalted table.
@@ -159,6 +162,12 @@ impl RowLayout {
         self.family_of(column).is_some_and(|family| self.expiring.contains(&family))
     }
 
+    /// Returns whether a column may be NULL because an existing row has no cell for it.
+    pub fn may_lose_cell(&self, column: usize) -> bool {
+        self.may_expire_before_row(column)
+            || (self.has_version_deletes && self.family_of(column).is_some())
+    }
+
     /// Returns whether each column has a cell of its own.
     pub fn has_column_cells(&self) -> bool {
         !self.column_cells.is_empty()
@@ -169,10 +178,16 @@ impl RowLayout {
         self.family_count + self.column_cells.len()
     }
 
-    /// Returns the cells one of which every row has: that of family 0, or if this may expire before
-    /// the row, those of all families.
+    /// Returns the cells one of which every row has: that of family 0 if it is permanent, otherwise
+    /// those of all families.
     pub fn row_cells(&self) -> Range<usize> {
         0..if self.is_first_family_permanent() { 1 } else { self.family_count }
+    }
+
+    /// Returns the cells that a new row always has: that of family 0, or if this may expire before
+    /// the row, those of all families.
+    pub fn new_row_cells(&self) -> Range<usize> {
+        0..if self.expiring.contains(&0) { self.family_count } else { 1 }
     }
 
     /// Returns whether rows may have a cell: its family was not dropped.
@@ -237,7 +252,7 @@ impl RowLayout {
 
     /// Returns whether family 0 has a cell as long as the row exists.
     pub fn is_first_family_permanent(&self) -> bool {
-        !self.expiring.contains(&0)
+        !self.has_version_deletes && !self.expiring.contains(&0)
     }
 
     /// Returns the row key of a full row (`values` in table order), salt byte included.

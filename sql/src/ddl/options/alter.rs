@@ -130,7 +130,7 @@ impl Ddl<'_> {
         }
         check_cell_options(&record)?;
         check_normalizer_targets(&record)?;
-        if record.descriptor != before.descriptor {
+        if record.descriptor != before.descriptor || cell_ttl != before.cell_ttl {
             let layout = relation_assembly::base_layout(&catalog, &record)?;
             set_value_layouts(&mut record, &layout)?;
             let (base, unlogged) = (Arc::clone(&record.descriptor), record.retained.unlogged);
@@ -173,7 +173,7 @@ impl Ddl<'_> {
             let rule = |one: &FamilyDescriptor| (one.versions, one.min_versions, one.ttl);
             record.descriptor.families.iter().map(rule).collect::<Vec<_>>()
         };
-        if rules(before) == rules(record) {
+        if rules(before) == rules(record) && before.cell_ttl == record.cell_ttl {
             return Ok(());
         }
         check_missing_values(record)?;
@@ -354,7 +354,8 @@ pub(super) fn check_row_family(
 fn check_missing_values(record: &TableRecord) -> Result<()> {
     let families = &record.descriptor.families;
     let mut added = record.columns.iter().filter(|column| column.missing.is_some());
-    match added.find(|column| families[usize::from(column.family)].ttl.is_some()) {
+    let expires = |family: &FamilyDescriptor| record.cell_ttl || family.ttl.is_some();
+    match added.find(|column| expires(&families[usize::from(column.family)])) {
         Some(column) if record.column_cells => {
             let what =
                 format!("a TTL of column \"{}\", which was added with a default", column.name);

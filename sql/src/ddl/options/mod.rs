@@ -186,12 +186,6 @@ pub(super) fn check_normalizer_targets(record: &TableRecord) -> Result<()> {
 ///
 /// 0A000 for options that exclude each other.
 pub(super) fn check_cell_options(record: &TableRecord) -> Result<()> {
-    let families = record.descriptor.families.iter().filter(|family| !family.is_dropped());
-    if record.cell_ttl && (families.count() > 1 || record.column_cells) {
-        // A row whose first cell expires would remain in the others.
-        let what = "CELL_TTL of a table with several column families or STORAGE = CELL";
-        return Err(Error::not_supported(what, "Use the option TTL of the families."));
-    }
     if !record.client_timestamps {
         return Ok(());
     }

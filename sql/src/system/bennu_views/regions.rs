@@ -167,6 +167,7 @@ mod tests {
             family_count: 1,
             column_cells: Vec::new(),
             expiring: Vec::new(),
+            has_version_deletes: false,
             dropped: Vec::new(),
             salt_buckets,
             schema_version: 0,
