@@ -230,8 +230,9 @@ pub(crate) struct ReplicaFeed {
     applied: AtomicU64,
     applied_timestamp: AtomicI64,
     regions: RwLock<HashMap<RegionId, Weak<dyn Replicated>>>,
-    /// Number of commits queued for the thread.
+    /// Number of commits queued for the thread, and the bytes of their cells.
     queued: AtomicU64,
+    queued_bytes: AtomicU64,
     sender: Mutex<Option<mpsc::Sender<QueuedCommit>>>,
     following: AtomicBool,
 }
@@ -242,6 +243,12 @@ struct QueuedCommit {
     edits: Arc<Vec<RegionEdit>>,
 }
 
+impl QueuedCommit {
+    fn byte_count(&self) -> u64 {
+        self.edits.iter().map(|edit| edit.cells.byte_count() as u64).sum()
+    }
+}
+
 impl ReplicaFeed {
     /// Returns a feed that does not follow the log yet.
     pub(crate) fn new() -> ReplicaFeed {
@@ -250,6 +257,7 @@ impl ReplicaFeed {
             applied_timestamp: AtomicI64::new(i64::MIN),
             regions: RwLock::default(),
             queued: AtomicU64::new(0),
+            queued_bytes: AtomicU64::new(0),
             sender: Mutex::new(None),
             following: AtomicBool::new(false),
         }
@@ -259,6 +267,17 @@ impl ReplicaFeed {
     /// there are no replicas.
     pub(crate) fn applied(&self) -> Sequence {
         Sequence(self.applied.load(Ordering::Acquire))
+    }
+
+    /// Returns the number of commits that replicas have still to apply, and the bytes of their
+    /// cells.
+    pub(crate) fn backlog(&self) -> (u64, u64) {
+        (self.queued.load(Ordering::Acquire), self.queued_bytes.load(Ordering::Acquire))
+    }
+
+    fn leave_queue(&self, commit: &QueuedCommit) {
+        self.queued.fetch_sub(1, Ordering::AcqRel);
+        self.queued_bytes.fetch_sub(commit.byte_count(), Ordering::AcqRel);
     }
 
     /// Returns the commit time of that commit.
@@ -277,7 +296,7 @@ impl ReplicaFeed {
             for commit in commits {
                 let Some(feed) = feed.upgrade() else { return };
                 feed.apply(&commit);
-                feed.queued.fetch_sub(1, Ordering::AcqRel);
+                feed.leave_queue(&commit);
             }
         });
         match spawned {
@@ -344,8 +363,9 @@ impl WalFollower for ReplicaFeed {
             None if !idle => Arc::default(),
             _ => return self.advance(clock),
         };
-        self.queued.fetch_add(1, Ordering::AcqRel);
         let commit = QueuedCommit { clock, edits };
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.queued_bytes.fetch_add(commit.byte_count(), Ordering::AcqRel);
         let sender = self.sender.lock();
         let unsent = match sender.as_ref() {
             Some(sender) => sender.send(commit).err().map(|unsent| unsent.0),
@@ -354,7 +374,7 @@ impl WalFollower for ReplicaFeed {
         drop(sender);
         if let Some(commit) = unsent {
             self.apply(&commit);
-            self.queued.fetch_sub(1, Ordering::AcqRel);
+            self.leave_queue(&commit);
         }
     }
 }

@@ -73,6 +73,10 @@ pub struct ReplicaStatus {
     pub applied: Sequence,
     /// The time of that commit.
     pub applied_timestamp: Timestamp,
+    /// Number of commits that the replicas of the store have still to apply.
+    pub lag_commits: u64,
+    /// Bytes of the cells of these commits.
+    pub lag_bytes: u64,
     /// Bytes in its own memstores.
     pub memstore_bytes: u64,
     /// Number of rows that it has returned since its creation.
@@ -788,11 +792,14 @@ impl Region {
             cache += status.cache;
             damage = damage.or(status.damage.map(|damage| damage.error().to_string()));
         }
+        let (lag_commits, lag_bytes) = feed.backlog();
         let replicas = self.replicas.load();
         let replicas = replicas.iter().zip(1..).map(|(replica, number)| ReplicaStatus {
             replica: number,
             applied: feed.applied(),
             applied_timestamp: feed.applied_timestamp(),
+            lag_commits,
+            lag_bytes,
             memstore_bytes: replica.memstore_bytes(),
             rows_read: replica.rows_read(),
         });

@@ -59,6 +59,7 @@ pub static VIEWS: &[SystemView] = &[
     storage::STORES,
     storage::STORE_FILES,
     regions::NORMALIZER_PLAN,
+    regions::REPLICAS,
 ];
 
 /// Value of a column.

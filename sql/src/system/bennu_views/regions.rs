@@ -1,13 +1,14 @@
-//! Views `bennu.regions`, boundaries, size and load counters of each region, and
-//! `bennu.normalizer_plan`, what the normaliser would do.
+//! Views `bennu.regions`, boundaries, size and load counters of each region, `bennu.replicas`,
+//! their replicas, and `bennu.normalizer_plan`, what the normaliser would do.
 //!
 //! Boundaries appear in two forms: as bytes, which are exact, and as SQL literals of the key
 //! columns that they begin with. The salt byte has its own column.
 
 use std::sync::Arc;
 
+use store::descriptor::RegionId;
 use store::normalizer::{NormalizerAction, NormalizerActionKind, NormalizerPlan};
-use store::store::RegionStatus;
+use store::store::{RegionStatus, ReplicaStatus};
 use types::rowcode::RowLayout;
 use types::{DataType, keycode};
 
@@ -59,6 +60,41 @@ fn regions(source: &SystemContext) -> Result<Vec<(String, &RowLayout, RegionStat
         rows.extend(regions.map(|region| (name.clone(), &**layout, region)));
     }
     Ok(rows)
+}
+
+system_view! {
+    REPLICAS: "replicas", "Replicas of regions", replicas => |(table, region, replica, now)| {
+        table_name Text = table, "Table or index";
+        region Int8 = region.0, "Number of the region";
+        replica Int4 = replica.replica, "Number of the replica; the primary is 0";
+        applied Timestamptz = replica.applied_timestamp.0, "Time of the last commit that was applied";
+        lag_commits Int8 = replica.lag_commits, "Number of commits that the replicas of all regions have still to apply";
+        lag_bytes Int8 = replica.lag_bytes, "Bytes of the cells of these commits";
+        lag_seconds Float8 = lag_seconds(&replica, now),
+            "Age of the last commit that was applied, if others are to be applied; otherwise 0";
+        memstore_bytes Int8 = replica.memstore_bytes, "Bytes of its own memstores";
+        rows_read Int8 = replica.rows_read, "Rows that TIMELINE reads were returned, since the replica was created";
+    }
+}
+
+/// Replica with the table or index, the region, and the present time in microseconds.
+type RegionReplica = (String, RegionId, ReplicaStatus, i64);
+
+fn replicas(source: &SystemContext) -> Result<Vec<RegionReplica>> {
+    let now = source.engine.store().now_micros();
+    let mut rows = Vec::new();
+    for (table, _, region) in regions(source)? {
+        let replicas = region.replicas.into_iter();
+        rows.extend(replicas.map(|replica| (table.clone(), region.region, replica, now)));
+    }
+    Ok(rows)
+}
+
+fn lag_seconds(replica: &ReplicaStatus, now: i64) -> f64 {
+    match replica.lag_commits {
+        0 => 0.0,
+        _ => (now - replica.applied_timestamp.0).max(0) as f64 / 1e6,
+    }
 }
 
 system_view! {
