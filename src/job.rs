@@ -46,7 +46,7 @@ fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
     Database::open(to, options)?.shut_down()?;
     writeln!(out, "the copy can be opened: {}", to.display())?;
     if !losses.is_empty() {
-        writeln!(out, "rebuild the indexes of tables that lost data: REINDEX TABLE …")?;
+        writeln!(out, "correct the indexes of tables that lost data: CHECK TABLE … REPAIR")?;
     }
     Ok(())
 }

@@ -205,9 +205,10 @@ const ADVICE: &[(&str, &[&str])] = &[
     ),
     ("Use the REFRESH MATERIALIZED VIEW command.", &["REFRESH MATERIALIZED VIEW stored"]),
     (
-        "rebuild the indexes of tables that lost data: REINDEX TABLE …",
-        &["REINDEX TABLE t", "REINDEX INDEX t_v", "REINDEX DATABASE bennu"],
+        "correct the indexes of tables that lost data: CHECK TABLE … REPAIR",
+        &["CHECK TABLE t REPAIR", "CHECK INDEX t_v REPAIR"],
     ),
+    ("Rebuild it with REINDEX INDEX.", &["REINDEX INDEX t_v"]),
 ];
 
 /// Sentences with such a word that recommend no statement.
@@ -274,7 +275,8 @@ fn literals(source: &str) -> Vec<String> {
 fn may_advise(literal: &str) -> bool {
     let is_sentence = literal.starts_with(char::is_uppercase) && literal.ends_with('.');
     let mut words = literal.split(|part: char| !part.is_alphanumeric() && part != '_');
-    (is_sentence || literal.starts_with("rebuild")) && words.any(|word| VERBS.contains(&word))
+    (is_sentence || literal.starts_with("correct the indexes"))
+        && words.any(|word| VERBS.contains(&word))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use store::descriptor::SplitOptions;
 use store::observer::RegionObserver;
-use store::transaction::{Locking, TransactionOptions};
+use store::transaction::{Locking, RowExpectation, TransactionOptions};
 use store::{
     CellBatch, Edit, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
     Transaction,
@@ -212,8 +212,8 @@ impl Tables {
             assert_eq!(expected.len(), in_index.len(), "{}: keys collide", spec.name);
             let entries = contents(transaction, spec.store_table, &spec.layout);
             assert_eq!(entries, expected, "{}", spec.name);
-            let difference = index::check(transaction, TABLE, spec).unwrap();
-            let expected = index::IndexDifference {
+            let difference = check_counts(transaction, spec);
+            let expected = index::CheckCounts {
                 row_count: rows.len() as u64,
                 entry_count: in_index.len() as u64,
                 ..Default::default()
@@ -546,6 +546,89 @@ fn failed_large_index_build_loads_nothing() {
     assert!(contents(&transaction, spec.store_table, &spec.layout).is_empty());
 }
 
+fn check_counts(transaction: &Transaction, spec: &IndexSpec) -> index::CheckCounts {
+    checked(transaction, spec, &mut Vec::new())
+}
+
+fn checked(
+    transaction: &Transaction,
+    spec: &IndexSpec,
+    differences: &mut Vec<index::IndexDifference>,
+) -> index::CheckCounts {
+    let context = EvalContext::default();
+    let check = index::IndexCheck {
+        transaction,
+        base_table: TABLE,
+        spec,
+        context: &context,
+        column_names: &[],
+    };
+    index::check(&check, |found| {
+        differences.extend(found);
+        Ok::<_, store::Error>(())
+    })
+    .unwrap()
+}
+
+#[test]
+fn index_repair_corrects_every_kind_of_difference() {
+    let directory = tempfile::tempdir().unwrap();
+    let tables = Tables::create(directory.path(), (0, Storage::Row));
+    let transaction = tables.begin();
+    let rows = (0..10).map(|id| tables.put(id, &(Some(id), None, None))).collect();
+    transaction.mutate(TABLE, rows).unwrap();
+    // Bypasses the observers.
+    let put = |spec: &IndexSpec, id: i32, values: &Values| {
+        let entry = index::index_entry(spec, &datums(id, values)).unwrap().unwrap();
+        let (locking, expect) = (Locking::Row, RowExpectation::Anything);
+        Mutation { locking, expect, ..entry }
+    };
+    for spec in &tables.specs {
+        let delete =
+            |id: i32| Mutation::new(put(spec, id, &(Some(id), None, None)).row).delete_row();
+        let staged = vec![
+            delete(3),
+            delete(6),
+            put(spec, 4, &(Some(44), Some(3), None)),
+            put(spec, 99, &(Some(99), None, None)),
+            put(spec, 5, &(Some(5), Some(2), None)),
+        ];
+        transaction.mutate(spec.store_table, staged).unwrap();
+    }
+    // Row 6 has the same key, and the check of uniqueness does not find its entry.
+    transaction.mutate(TABLE, vec![tables.put(7, &(Some(6), None, None))]).unwrap();
+    transaction.commit().unwrap().durable.wait().unwrap();
+    for spec in &tables.specs {
+        let mut differences = Vec::new();
+        let counts = checked(&tables.begin(), spec, &mut differences);
+        let expected = match spec.unique {
+            true => (1, 2, 1, 1),
+            false => (2, 3, 0, 0),
+        };
+        let found = (counts.missing, counts.extra, counts.differing, counts.duplicate);
+        let covers_b = spec.include == [2];
+        let expected = if spec.unique && !covers_b { (1, 2, 0, 1) } else { expected };
+        assert_eq!(found, expected, "{}: {differences:?}", spec.name);
+        let (begin, context) = (|| Arc::new(tables.begin()), EvalContext::default());
+        let repair = || index::repair(&begin, (TABLE, spec), &context, &differences).unwrap();
+        let (outcomes, durable) = repair();
+        durable.unwrap().wait().unwrap();
+        let outcome_of = |difference: &index::IndexDifference, outcome| match difference.kind {
+            index::DifferenceKind::Duplicate => index::RepairOutcome::Duplicate,
+            _ => outcome,
+        };
+        for (outcome, again) in [
+            (outcomes, index::RepairOutcome::Corrected),
+            (repair().0, index::RepairOutcome::Unneeded),
+        ] {
+            let wanted: Vec<_> = differences.iter().map(|one| outcome_of(one, again)).collect();
+            assert_eq!(outcome, wanted, "{}: {differences:?}", spec.name);
+        }
+        let left = check_counts(&tables.begin(), spec);
+        assert_eq!(left.differences(), counts.duplicate, "{}", spec.name);
+    }
+}
+
 #[test]
 fn index_check_counts_missing_and_extra_entries() {
     let directory = tempfile::tempdir().unwrap();
@@ -562,7 +645,7 @@ fn index_check_counts_missing_and_extra_entries() {
     let stray = Mutation { locking: Locking::Row, ..entry(4, 44) };
     transaction.mutate(spec.store_table, vec![delete, stray]).unwrap();
     transaction.begin_statement();
-    let difference = index::check(&transaction, TABLE, spec).unwrap();
-    assert_eq!((difference.row_count, difference.entry_count), (10, 10));
-    assert_eq!((difference.missing, difference.extra), (1, 1));
+    let counts = check_counts(&transaction, spec);
+    assert_eq!((counts.row_count, counts.entry_count), (10, 10));
+    assert_eq!((counts.missing, counts.extra, counts.differences()), (1, 1, 2));
 }

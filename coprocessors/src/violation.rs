@@ -9,7 +9,7 @@ use types::text::{self, TextStyle};
 use types::{DataType, Datum};
 
 /// PostgreSQL's limit for each value in `Failing row contains (…)`, in bytes.
-const FAILING_VALUE_BYTES: usize = 64;
+const SHORT_VALUE_BYTES: usize = 64;
 
 /// The coprocessor's name in vetoes of constraints.
 pub const CONSTRAINT: &str = "constraint";
@@ -150,20 +150,36 @@ pub fn value_error(coprocessor: &str, error: types::Error) -> store::Error {
 
 /// Returns `Failing row contains (1, null, x).`, with each value cut at 64 bytes.
 pub fn failing_row(types: &[DataType], values: &[Datum], style: &TextStyle) -> String {
-    let mut out = String::from("Failing row contains (");
-    for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
+    format!("Failing row contains ({}).", short_values(types.iter().zip(values), style))
+}
+
+/// Returns `(a, b)=(1, x)`, as [`key_text`] does, with each value cut at 64 bytes.
+pub fn short_text<'v>(
+    names: &[String],
+    values: impl Iterator<Item = (&'v DataType, &'v Datum)>,
+    style: &TextStyle,
+) -> String {
+    format!("({})=({})", names.join(", "), short_values(values, style))
+}
+
+/// Returns a list of values, each cut at 64 bytes.
+fn short_values<'v>(
+    values: impl Iterator<Item = (&'v DataType, &'v Datum)>,
+    style: &TextStyle,
+) -> String {
+    let mut out = String::new();
+    for (position, (data_type, value)) in values.enumerate() {
         if position > 0 {
             out.push_str(", ");
         }
         let text = value_text(value, data_type, style);
-        if text.len() > FAILING_VALUE_BYTES {
-            out.push_str(&text[..text.floor_char_boundary(FAILING_VALUE_BYTES)]);
+        if text.len() > SHORT_VALUE_BYTES {
+            out.push_str(&text[..text.floor_char_boundary(SHORT_VALUE_BYTES)]);
             out.push_str("...");
         } else {
             out.push_str(&text);
         }
     }
-    out.push_str(").");
     out
 }
 

@@ -845,7 +845,7 @@ impl Run {
     fn check_indexes(&self) {
         let engine = self.engine.as_ref().unwrap();
         for (index, found) in index_differences(engine, "t") {
-            assert_eq!((found.missing, found.extra), (0, 0), "{index}: {found:?}{}", self.shown());
+            assert_eq!(found.differences(), 0, "{index}: {found:?}{}", self.shown());
         }
     }
 }

@@ -7,29 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use coprocessors::index::check;
+use coprocessors::index::CheckCounts;
 use sql::EngineOptions;
-use sql::catalog::name::ObjectName;
 use sql::engine::Engine;
-use store::transaction::TransactionOptions;
 
-use crate::server::{Server, answer};
+use crate::server::{Server, answer, index_differences};
 
 /// Asserts that each index of table `t` has exactly the entries of its rows; returns their total
 /// number.
 fn check_indexes(engine: &Arc<Engine>) -> u64 {
-    let catalog = engine.catalog();
-    let table = catalog.table_named(&ObjectName::public("t")).unwrap();
-    engine.store().wait_for_commits().unwrap();
-    let transaction = engine.store().begin(TransactionOptions::default());
-    transaction.begin_statement();
-    let differences = table.indexes.iter().map(|index| {
-        let found = check(&transaction, table.id, &index.spec).unwrap();
-        let entries = found.entry_count;
-        assert_eq!((found.missing, found.extra), (0, 0), "{}: {found:?}", index.name);
-        entries
-    });
-    differences.sum()
+    let entries = |(index, found): (String, CheckCounts)| {
+        assert_eq!(found.differences(), 0, "{index}: {found:?}");
+        found.entry_count
+    };
+    index_differences(engine, "t").into_iter().map(entries).sum()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use coprocessors::index::{IndexDifference, check};
+use coprocessors::index::{CheckCounts, IndexCheck, check};
 use sql::catalog::name::ObjectName;
 use sql::catalog::table::Index;
 use sql::engine::Engine;
@@ -15,6 +15,7 @@ use sql::session::{Execution, Session, SessionOptions, parse};
 use sql::{EngineOptions, Error};
 use store::transaction::TransactionOptions;
 use store::{Options, Store};
+use types::expr::EvalContext;
 use types::{Batch, DataType};
 
 /// An open engine.
@@ -80,14 +81,21 @@ fn open(directory: &Path, options: EngineOptions) -> Result<Arc<Engine>, Error> 
 }
 
 /// Compares the indexes of a table with its rows; returns their names and differences.
-pub(crate) fn index_differences(engine: &Engine, table: &str) -> Vec<(String, IndexDifference)> {
+pub(crate) fn index_differences(engine: &Engine, table: &str) -> Vec<(String, CheckCounts)> {
     let catalog = engine.catalog();
     let table = catalog.table_named(&ObjectName::public(table)).unwrap();
     engine.store().wait_for_commits().unwrap();
     let transaction = engine.store().begin(TransactionOptions::default());
     transaction.begin_statement();
     let compared = |index: &Arc<Index>| {
-        (index.name.clone(), check(&transaction, table.id, &index.spec).unwrap())
+        let inputs = IndexCheck {
+            transaction: &transaction,
+            base_table: table.id,
+            spec: &index.spec,
+            context: &EvalContext::default(),
+            column_names: &table.index_column_names(index),
+        };
+        (index.name.clone(), check(&inputs, |_| Ok::<_, Error>(())).unwrap())
     };
     table.indexes.iter().map(compared).collect()
 }

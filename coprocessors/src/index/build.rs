@@ -1,6 +1,5 @@
-//! Index build: fills an index from existing rows, in one sorted load without concurrent writers
-//! ([`index_build`]) or row by row with concurrent writers ([`index_fill`], for CREATE INDEX
-//! CONCURRENTLY).
+//! Index build: fills an index from existing rows in one sorted load, without concurrent writers.
+//! [`fill`](super::fill) is for those.
 //!
 //! ```text
 //!   regions, in parallel                          caller                all threads
@@ -22,19 +21,19 @@ use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::error::RejectedPut;
 use store::scan::ScanPosition;
 use store::sorted_load::{EntryChunk, ScratchSpace, SortedChunk, SortedLoad};
-use store::transaction::{Isolation, LockMode, LockWait, Locking, RowExpectation};
-use store::{CellBatch, CellType, ColumnSlice, Edit, Get, Mutation, Scan, Store, TableId};
+use store::transaction::{Isolation, Locking, RowExpectation};
+use store::{CellBatch, CellType, ColumnSlice, Edit, Mutation, Scan, Store, TableId};
 use store::{Timestamp, Transaction};
 
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, after_index_keys, base_key, base_reads, duplicate_veto};
+use super::entry::{EntryWriter, after_index_keys, base_reads, duplicate_veto};
 use super::families::EntryFamily;
 use crate::change::RowState;
 use crate::columns::SliceDecoder;
-use crate::row::{ReadColumns, RowError, packed_puts, vectors_for};
+use crate::row::{RowError, packed_puts, vectors_for};
 use crate::rows::{StoredRows, StoredRowsChunk};
 use crate::violation::{self, DuplicateKey};
 
@@ -344,114 +343,8 @@ fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result
     Ok(None)
 }
 
-/// Fills an index that the table's observers already maintain, with concurrent writers, and
-/// returns the number of rows read.
-///
-/// Rows are processed in batches, each in its own transaction, which `begin` returns. A row is
-/// locked and its entry computed from its newest version, so that no entry of an older version is
-/// written. A transaction that waits for a row lock holds no other.
-///
-/// # Errors
-///
-/// As [`index_build`]; the index is then partially filled.
-pub fn index_fill(
-    begin: &dyn Fn() -> Arc<Transaction>,
-    base_table: TableId,
-    spec: &IndexSpec,
-    context: &EvalContext,
-) -> store::Result<u64> {
-    let reader = begin();
-    reader.begin_statement();
-    let mut scanner = reader.scan(base_table, base_reads(spec).scan(Scan::all()))?;
-    let mut filler = Filler {
-        base_table,
-        spec,
-        writer: EntryWriter::new(spec, context)
-            .map_err(|error| violation::value_error(&spec.name, error))?,
-        cells: CellBatch::new(),
-    };
-    let mut rows = CellBatch::new();
-    let mut row_count = 0;
-    while scanner.next_batch(BUILD_ROWS, &mut rows)? {
-        row_count += rows.row_count() as u64;
-        let keys: Vec<&[u8]> = rows.rows().map(|row| row.key()).collect();
-        let mut done = 0;
-        while done < keys.len() {
-            let transaction = begin();
-            transaction.begin_statement();
-            done += filler.fill(&transaction, &keys[done..])?;
-            transaction.commit()?;
-        }
-    }
-    Ok(row_count)
-}
-
-/// Writer of entries for existing rows, with concurrent writers.
-struct Filler<'s> {
-    base_table: TableId,
-    spec: &'s IndexSpec,
-    writer: EntryWriter<'s>,
-    cells: CellBatch,
-}
-
-impl Filler<'_> {
-    /// Writes the entries of the first of some rows and returns their number. Stops before a row
-    /// that another transaction has locked; waits if that is the first.
-    fn fill(&mut self, transaction: &Transaction, keys: &[&[u8]]) -> store::Result<usize> {
-        let whole_row = ReadColumns::of_whole_rows(&self.spec.base_layout);
-        for (done, key) in keys.iter().enumerate() {
-            let wait = if done == 0 { LockWait::Wait } else { LockWait::Skip };
-            if !transaction.lock_row(self.base_table, key, LockMode::Exclusive, wait)? {
-                return Ok(done);
-            }
-            self.cells.clear();
-            let get = whole_row.get(Get::new(key.to_vec()));
-            if transaction.get_locked(self.base_table, &get, &mut self.cells)? {
-                self.add(transaction, key)?;
-            }
-        }
-        Ok(keys.len())
-    }
-
-    /// Writes the entry of the row in `cells`, if the row has one and it does not exist yet.
-    fn add(&mut self, transaction: &Transaction, row_key: &[u8]) -> store::Result<()> {
-        let value_error = |error| violation::value_error(&self.spec.name, error);
-        let state = RowState::of(&self.cells.row(0), &self.spec.base_layout);
-        let entry = entry(&mut self.writer, row_key, &state).map_err(value_error)?;
-        let Some(entry) = entry else { return Ok(()) };
-        if entry.expect == RowExpectation::Absent {
-            let (table, mut found) = (self.spec.store_table, CellBatch::new());
-            transaction.lock_row(table, &entry.row, LockMode::Exclusive, LockWait::Wait)?;
-            if transaction.get_locked(table, &Get::new(entry.row.clone()), &mut found)? {
-                let owner = base_key(self.spec, &found.row(0)).map_err(value_error)?;
-                return match owner == row_key {
-                    true => Ok(()),
-                    false => {
-                        Err(duplicated(self.spec, (&entry.row, &entry.puts()), self.writer.style()))
-                    }
-                };
-            }
-        }
-        let covered =
-            Mutation { locking: Locking::Covered, expect: RowExpectation::Anything, ..entry };
-        transaction.mutate(self.spec.store_table, vec![covered]).map(drop)
-    }
-}
-
-/// Returns the entry of a row, if it has one.
-fn entry(
-    writer: &mut EntryWriter<'_>,
-    row_key: &[u8],
-    state: &RowState<'_>,
-) -> types::Result<Option<Mutation>> {
-    if !writer.read(row_key, state)? {
-        return Ok(None);
-    }
-    let key = writer.key(row_key)?;
-    Ok(Some(writer.put(key, state)?))
-}
-
-fn duplicated(
+/// Returns the error of a unique index build for an entry whose key occurs twice.
+pub(super) fn duplicated(
     spec: &IndexSpec,
     (index_key, puts): (&[u8], &[RejectedPut]),
     style: &TextStyle,

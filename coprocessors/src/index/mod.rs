@@ -5,7 +5,9 @@
 //! * [`entry`]: the index row of a base row, and the base row's key of an index row.
 //! * [`observer`]: maintains the index while its table changes.
 //! * [`build`]: fills an index from existing rows.
+//! * [`fill`]: fills an index from existing rows, with concurrent writers.
 //! * [`verify`]: compares an index with its table.
+//! * [`repair`]: corrects the differences.
 
 use std::sync::Arc;
 
@@ -20,13 +22,17 @@ pub mod families;
 pub mod entry;
 pub mod observer;
 pub mod build;
+pub mod fill;
 pub mod verify;
+pub mod repair;
 
-pub use build::{BuildEnvironment, index_build, index_fill};
+pub use build::{BuildEnvironment, index_build};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use families::{EntryFamilies, EntryFamily};
+pub use fill::index_fill;
 pub use observer::IndexObserver;
-pub use verify::{IndexDifference, check};
+pub use repair::{RepairOutcome, repair};
+pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check};
 
 /// The definition of one index, for the observer and the planner.
 ///

@@ -275,6 +275,26 @@ pub enum ReindexTarget {
     System(Ident),
 }
 
+/// `CHECK INDEX`, `CHECK TABLE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The indexes to compare with their table.
+    pub target: CheckTarget,
+    /// `REPAIR`: the differences are corrected.
+    pub repair: bool,
+    /// `LIMIT n`: the number of differences to list.
+    pub limit: Option<usize>,
+}
+
+/// The indexes that CHECK compares with their table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckTarget {
+    /// `INDEX i [ON t]`
+    Index(TableName, Option<TableName>),
+    /// `TABLE t`: its indexes.
+    Table(TableName),
+}
+
 /// `COMMENT ON`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentOn {

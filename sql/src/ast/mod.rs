@@ -40,11 +40,11 @@ pub use constraint::{
 };
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
-    CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateAsKind,
-    CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported,
-    ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
-    OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
-    RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
+    Check, CheckOption, CheckTarget, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject,
+    CreateAsKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop,
+    DropUnsupported, ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionName,
+    OptionValue, OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget,
+    Rename, RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
     Truncate,
 };
 pub use dml::{
@@ -262,6 +262,8 @@ pub enum Statement {
     LockTables(LockTables),
     /// `REINDEX`
     Reindex(Reindex),
+    /// `CHECK INDEX`, `CHECK TABLE`
+    Check(Check),
     /// `PREPARE TRANSACTION`
     PrepareTransaction(String),
     /// `COMMIT PREPARED`
@@ -382,6 +384,7 @@ impl Statement {
             Statement::DiscardTemp => "DISCARD TEMP",
             Statement::LockTables(_) => "LOCK TABLE",
             Statement::Reindex(_) => "REINDEX",
+            Statement::Check(_) => "CHECK",
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Call(_) => "CALL",

@@ -1,11 +1,13 @@
-//! Parsing of LOCK TABLE and REINDEX.
+//! Parsing of LOCK TABLE, REINDEX and CHECK.
 
 use sqlparser::tokenizer::Token;
 use store::transaction::TableLockMode;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement};
+use crate::ast::{
+    Check, CheckTarget, Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement,
+};
 
 /// Modes of LOCK TABLE, longer ones before their prefixes.
 const MODES: &[(&[&str], TableLockMode)] = &[
@@ -71,6 +73,30 @@ impl TokenCursor<'_> {
             _ => ReindexTarget::System(self.name()?),
         };
         Ok(Statement::Reindex(Reindex { target, concurrently, verbose }))
+    }
+
+    /// Reads `CHECK { INDEX i [ON t] | TABLE t } [REPAIR] [LIMIT n]`.
+    pub(super) fn check(&mut self) -> Result<Statement> {
+        self.expect_words(&["check"])?;
+        let target = if self.take_word("index") {
+            let index = self.table_name()?;
+            let table = if self.take_word("on") { Some(self.table_name()?) } else { None };
+            CheckTarget::Index(index, table)
+        } else {
+            self.expect_words(&["table"])?;
+            CheckTarget::Table(self.table_name()?)
+        };
+        let repair = self.take_word("repair");
+        let limit = if self.take_word("limit") { Some(self.check_limit()?) } else { None };
+        Ok(Statement::Check(Check { target, repair, limit }))
+    }
+
+    fn check_limit(&mut self) -> Result<usize> {
+        let position = self.position();
+        match self.option_value()? {
+            OptionValue::Number(text) => text.parse().map_err(|_| self.syntax_error_near(position)),
+            _ => Err(self.syntax_error_near(position)),
+        }
     }
 
     fn reindex_option(&mut self) -> Result<(Ident, bool)> {

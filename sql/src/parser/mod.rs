@@ -495,6 +495,7 @@ impl TokenCursor<'_> {
             "close" => self.close(),
             "lock" => self.lock(),
             "reindex" => self.reindex(),
+            "check" => self.check(),
             "unlisten" => self.unlisten(),
             "analyze" | "analyse" => self.analyze(),
             "vacuum" => self.vacuum(),

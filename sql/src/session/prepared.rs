@@ -512,9 +512,14 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
     )
 }
 
-/// Returns the columns of a utility statement that returns rows of text or JSON.
+/// Columns of CHECK INDEX and CHECK TABLE.
+const CHECK_COLUMNS: [&str; 6] =
+    ["index_name", "difference", "primary_key", "entry", "expected_entry", "repaired"];
+
+/// Returns the columns of a utility statement that returns rows of text, boolean or JSON.
 pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
     let names: &[&str] = match statement {
+        Statement::Check(_) => &CHECK_COLUMNS,
         Statement::Explain(_) => &["QUERY PLAN"],
         Statement::Show(None) => &["name", "setting", "description"],
         Statement::Show(Some(name)) => &[name.value.as_str()],
@@ -527,7 +532,10 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
     };
     let column = |name: &&str| OutputColumn {
         name: (*name).to_owned(),
-        sql_type: (&data_type).into(),
+        sql_type: match *name == "repaired" && matches!(statement, Statement::Check(_)) {
+            true => DataType::Bool.into(),
+            false => (&data_type).into(),
+        },
         origin: None,
     };
     Some(names.iter().map(column).collect())

@@ -57,6 +57,7 @@ impl Session {
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
             Statement::Do(block) => self.run_do(block)?,
             Statement::Reindex(reindex) => self.run_reindex(reindex)?,
+            Statement::Check(check) => return self.run_check(check),
             Statement::LockTables(lock) => self.run_lock(lock)?,
             Statement::DiscardTemp => self.discard_temporary()?,
             Statement::CreateTableAs(create) => return self.run_create_as(create),
@@ -79,11 +80,8 @@ impl Session {
                 return self.run_execute(&name.value, arguments);
             }
             Statement::Deallocate(None) => self.forget_statements(),
-            Statement::Deallocate(Some(name)) => {
-                if !self.forget_statement(&name.value) {
-                    self.statement(&name.value)?;
-                }
-            }
+            Statement::Deallocate(Some(name)) if self.forget_statement(&name.value) => {}
+            Statement::Deallocate(Some(name)) => self.statement(&name.value).map(drop)?,
             Statement::Flush(table) => {
                 let (table, stop) = (self.table(table)?, &self.stop.stop);
                 self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))?;

@@ -4,6 +4,7 @@
 //! short transactions, and finally made usable. REINDEX builds a second index in this way and
 //! replaces the old one by it.
 
+mod check;
 mod salting;
 
 use std::sync::Arc;
@@ -118,15 +119,17 @@ impl Session {
         let catalog = self.catalog();
         let Some((table, index)) = index_of(&catalog, index) else { return Ok(()) };
         self.engine.store().wait_for_commits()?;
-        let begin = || {
-            let isolation = IsolationLevel::ReadCommitted;
-            let modes = TransactionModeSet { isolation, read_only: false, deferrable: false };
-            OpenTransaction::begin(&self.engine, &self.settings, modes, self.handles())
-        };
-        let eval = self.eval_context(&begin(), Vec::new());
-        let begin = || Arc::clone(&begin().transaction);
+        let eval = self.eval_context(&self.begin_short(), Vec::new());
+        let begin = || Arc::clone(&self.begin_short().transaction);
         coprocessors::index::index_fill(&begin, table, &index.spec, &eval)?;
         Ok(())
+    }
+
+    /// Begins one of the short transactions that change an index.
+    fn begin_short(&self) -> OpenTransaction {
+        let isolation = IsolationLevel::ReadCommitted;
+        let modes = TransactionModeSet { isolation, read_only: false, deferrable: false };
+        OpenTransaction::begin(&self.engine, &self.settings, modes, self.handles())
     }
 
     fn is_database(&self, name: &str) -> bool {

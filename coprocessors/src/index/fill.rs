@@ -1,0 +1,151 @@
+//! Index fill: adds the entries of existing rows to an index that the table's observers already
+//! maintain, with concurrent writers (CREATE INDEX CONCURRENTLY).
+
+use std::sync::Arc;
+
+use store::transaction::{LockMode, LockWait, Locking, RowExpectation};
+use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
+use types::expr::EvalContext;
+
+use super::IndexSpec;
+use super::build::duplicated;
+use super::entry::{EntryWriter, base_key, base_reads};
+use crate::change::RowState;
+use crate::row::ReadColumns;
+use crate::violation;
+
+/// Rows that are read at a time.
+const FILL_ROWS: usize = 1000;
+
+/// Fills an index that the table's observers already maintain, with concurrent writers, and
+/// returns the number of rows read.
+///
+/// Rows are processed in batches, each in its own transaction, which `begin` returns. A row is
+/// locked and its entry computed from its newest version, so that no entry of an older version is
+/// written. A transaction that waits for a row lock holds no other.
+///
+/// # Errors
+///
+/// As [`index_build`](super::index_build); the index is then partially filled.
+pub fn index_fill(
+    begin: &dyn Fn() -> Arc<Transaction>,
+    base_table: TableId,
+    spec: &IndexSpec,
+    context: &EvalContext,
+) -> store::Result<u64> {
+    let reader = begin();
+    reader.begin_statement();
+    let mut scanner = reader.scan(base_table, base_reads(spec).scan(Scan::all()))?;
+    let mut rows_of = LockedRows::new(base_table, spec, context)?;
+    let mut rows = CellBatch::new();
+    let mut row_count = 0;
+    while scanner.next_batch(FILL_ROWS, &mut rows)? {
+        row_count += rows.row_count() as u64;
+        let keys: Vec<&[u8]> = rows.rows().map(|row| row.key()).collect();
+        let mut done = 0;
+        while done < keys.len() {
+            let transaction = begin();
+            transaction.begin_statement();
+            done += fill(&mut rows_of, &transaction, &keys[done..])?;
+            transaction.commit()?;
+        }
+    }
+    Ok(row_count)
+}
+
+/// Writes the entries of the first of some rows and returns their number. Stops before a row that
+/// another transaction has locked; waits if that is the first.
+fn fill(
+    rows: &mut LockedRows<'_>,
+    transaction: &Transaction,
+    keys: &[&[u8]],
+) -> store::Result<usize> {
+    for (done, key) in keys.iter().enumerate() {
+        let wait = if done == 0 { LockWait::Wait } else { LockWait::Skip };
+        if !rows.lock(transaction, key, wait)? {
+            return Ok(done);
+        }
+        if let Some(entry) = rows.entry(transaction, key)? {
+            add(rows, transaction, (key, entry))?;
+        }
+    }
+    Ok(keys.len())
+}
+
+/// Writes the entry of a locked row, if it does not exist yet.
+fn add(
+    rows: &LockedRows<'_>,
+    transaction: &Transaction,
+    (row_key, entry): (&[u8], Mutation),
+) -> store::Result<()> {
+    let (spec, table) = (rows.spec, rows.spec.store_table);
+    if entry.expect == RowExpectation::Absent {
+        let mut found = CellBatch::new();
+        transaction.lock_row(table, &entry.row, LockMode::Exclusive, LockWait::Wait)?;
+        if transaction.get_locked(table, &Get::new(entry.row.clone()), &mut found)? {
+            let owner = base_key(spec, &found.row(0));
+            return match owner.map_err(|error| rows.value_error(error))? == row_key {
+                true => Ok(()),
+                false => Err(duplicated(spec, (&entry.row, &entry.puts()), rows.writer.style())),
+            };
+        }
+    }
+    let covered = Mutation { locking: Locking::Covered, expect: RowExpectation::Anything, ..entry };
+    transaction.mutate(table, vec![covered]).map(drop)
+}
+
+/// Rows of the base table that a transaction locks one by one, and their entries.
+pub(super) struct LockedRows<'s> {
+    base_table: TableId,
+    pub(super) spec: &'s IndexSpec,
+    pub(super) writer: EntryWriter<'s>,
+    reads: ReadColumns,
+    cells: CellBatch,
+}
+
+impl<'s> LockedRows<'s> {
+    pub(super) fn new(
+        base_table: TableId,
+        spec: &'s IndexSpec,
+        context: &'s EvalContext,
+    ) -> store::Result<LockedRows<'s>> {
+        let writer = EntryWriter::new(spec, context)
+            .map_err(|error| violation::value_error(&spec.name, error))?;
+        let reads = ReadColumns::of_whole_rows(&spec.base_layout);
+        Ok(LockedRows { base_table, spec, writer, reads, cells: CellBatch::new() })
+    }
+
+    /// Locks a row, as [`Transaction::lock_row`] does.
+    pub(super) fn lock(
+        &self,
+        transaction: &Transaction,
+        row_key: &[u8],
+        wait: LockWait,
+    ) -> store::Result<bool> {
+        transaction.lock_row(self.base_table, row_key, LockMode::Exclusive, wait)
+    }
+
+    /// Returns the put of the entry of a locked row, if the row exists and has an entry.
+    pub(super) fn entry(
+        &mut self,
+        transaction: &Transaction,
+        row_key: &[u8],
+    ) -> store::Result<Option<Mutation>> {
+        self.cells.clear();
+        let get = self.reads.get(Get::new(row_key.to_vec()));
+        if !transaction.get_locked(self.base_table, &get, &mut self.cells)? {
+            return Ok(None);
+        }
+        let state = RowState::of(&self.cells.row(0), &self.spec.base_layout);
+        let writer = &mut self.writer;
+        let mut entry = || match writer.read(row_key, &state)? {
+            true => writer.put(writer.key(row_key)?, &state).map(Some),
+            false => Ok(None),
+        };
+        entry().map_err(|error| violation::value_error(&self.spec.name, error))
+    }
+
+    pub(super) fn value_error(&self, error: types::Error) -> store::Error {
+        violation::value_error(&self.spec.name, error)
+    }
+}

@@ -1,0 +1,216 @@
+//! CHECK INDEX and CHECK TABLE: comparison of indexes with their table, at the snapshot of the
+//! statement and without blocking writers; with REPAIR also correction, in short transactions.
+
+use std::sync::Arc;
+
+use coprocessors::index::{CheckCounts, IndexCheck, IndexDifference, RepairOutcome, check, repair};
+use types::{Batch, DataType, Datum};
+
+use crate::ast::{Check, CheckTarget, Statement};
+use crate::catalog::CatalogRelation;
+use crate::catalog::table::{Index, IndexState, Table};
+use crate::ddl::{self, relation_lock_name};
+use crate::error::{Error, Result};
+use crate::rows::{CommandTag, ResultRows};
+use crate::session::prepared::utility_columns;
+use crate::session::{Execution, Session};
+
+/// Number of differences that are listed without LIMIT.
+const LISTED_MAX: usize = 100;
+
+/// A table and the indexes to check.
+struct CheckedIndexes {
+    table: Arc<Table>,
+    indexes: Vec<Arc<Index>>,
+}
+
+/// Result rows of a check, and their maximum number.
+struct DifferenceList {
+    rows: Vec<Vec<Datum>>,
+    rows_max: usize,
+}
+
+impl DifferenceList {
+    fn add(&mut self, index: &Index, difference: &IndexDifference, repaired: Option<bool>) {
+        if self.rows.len() == self.rows_max {
+            return;
+        }
+        let text = |text: &Option<String>| text.as_deref().map_or(Datum::Null, Datum::text);
+        self.rows.push(vec![
+            Datum::text(&*index.name),
+            Datum::text(difference.kind.name()),
+            text(&difference.primary_key),
+            text(&difference.stored),
+            text(&difference.expected),
+            repaired.map_or(Datum::Null, Datum::Bool),
+        ]);
+    }
+}
+
+impl Session {
+    /// Executes CHECK INDEX and CHECK TABLE.
+    ///
+    /// # Errors
+    ///
+    /// 42P01, 42704; 55000 for an index that is not valid; 25006 and 25001 for REPAIR. Differences
+    /// are not errors.
+    pub(in crate::session) fn run_check(&mut self, statement: &Check) -> Result<Execution> {
+        if self.open.as_ref().is_some_and(|open| open.modes.is_repeatable()) {
+            return Err(Error::not_supported(
+                "CHECK at REPEATABLE READ",
+                "Use a READ COMMITTED transaction.",
+            ));
+        }
+        if statement.repair {
+            self.check_may_define("CHECK … REPAIR")?;
+            self.reject_in_block("CHECK … REPAIR")?;
+        }
+        let CheckedIndexes { table, indexes } = self.lock_checked(statement)?;
+        let rows_max = statement.limit.unwrap_or(LISTED_MAX);
+        let mut list = DifferenceList { rows: Vec::new(), rows_max };
+        let mut difference_count = 0;
+        for index in indexes {
+            let (counts, repaired) = self.check_index(statement, &table, (&index, &mut list))?;
+            difference_count += counts.differences();
+            self.report(&index, &counts, statement.repair.then_some(repaired));
+        }
+        if difference_count > list.rows.len() as u64 {
+            let listed = list.rows.len();
+            self.notice(
+                "INFO",
+                err!(SUCCESSFUL_COMPLETION: "{listed} of {difference_count} differences are listed";
+                    hint "LIMIT changes their number."),
+            );
+        }
+        let columns = utility_columns(&Statement::Check(statement.clone())).unwrap_or_default();
+        let types: Vec<DataType> =
+            columns.iter().map(|column| column.sql_type.base.clone()).collect();
+        let batch = Batch::from_rows(&types, &list.rows);
+        let tag = CommandTag::Fixed("CHECK".to_owned());
+        let stop = Arc::clone(&self.stop);
+        Ok(Execution::Rows(ResultRows::ready(columns.into(), [batch], tag, stop)))
+    }
+
+    /// Locks the table against changes of its definition, as readers or, with REPAIR, as writers
+    /// do. The statement sees the commits of previous lock holders.
+    fn lock_checked(&mut self, statement: &Check) -> Result<CheckedIndexes> {
+        loop {
+            self.begin_request();
+            let checked = self.checked(statement)?;
+            if statement.repair {
+                self.lock_for_write(checked.table.id)?;
+            } else if let Some(open) = &self.open {
+                open.transaction.lock_to_read(&[relation_lock_name(checked.table.id.0)])?;
+                open.transaction.refresh_statement();
+            }
+            self.wait_for_publication();
+            let again = self.checked(statement)?;
+            if Arc::ptr_eq(&again.table, &checked.table) {
+                let CheckedIndexes { table, indexes } = again;
+                let (valid, others): (Vec<_>, Vec<_>) =
+                    indexes.into_iter().partition(|index| index.state == IndexState::Active);
+                for index in others {
+                    let skipped = err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "index \"{}\" is not valid", index.name;
+                        hint "Rebuild it with REINDEX INDEX.");
+                    match statement.target {
+                        CheckTarget::Index(..) => return Err(skipped),
+                        CheckTarget::Table(_) => self.notice("WARNING", skipped),
+                    }
+                }
+                return Ok(CheckedIndexes { table, indexes: valid });
+            }
+        }
+    }
+
+    fn checked(&self, statement: &Check) -> Result<CheckedIndexes> {
+        let path = self.constants.search_path();
+        self.with_planning(|planning| {
+            let catalog = planning.catalog;
+            let (name, on) = match &statement.target {
+                CheckTarget::Table(name) => {
+                    let table = catalog.find_table(name, path).cloned();
+                    let table = table.ok_or_else(|| ddl::no_table(catalog, name, path))?;
+                    return Ok(CheckedIndexes { indexes: table.indexes.clone(), table });
+                }
+                CheckTarget::Index(name, on) => (name, on),
+            };
+            let index_name = &name.name.value;
+            let on = match on {
+                None => None,
+                Some(on) => {
+                    let table = catalog.find_table(on, path).cloned();
+                    Some((on, table.ok_or_else(|| ddl::no_table(catalog, on, path))?))
+                }
+            };
+            let of_table = on.as_ref().and_then(|(_, table)| {
+                let of_name = |index: &&Arc<Index>| index.name == *index_name;
+                Some((table, table.indexes.iter().find(of_name)?))
+            });
+            match (of_table, &on, catalog.find(name, path)) {
+                (Some((table, index)), ..) | (None, None, Some(CatalogRelation::Index(table, index))) => {
+                    Ok(CheckedIndexes { table: Arc::clone(table), indexes: vec![Arc::clone(index)] })
+                }
+                (None, Some((on, _)), _) => {
+                    bail!(UNDEFINED_OBJECT: "table \"{}\" has no index \"{index_name}\"", on.name.value; at name.position())
+                }
+                (None, None, Some(CatalogRelation::PrimaryKey(_))) => {
+                    Err(Error::not_supported(
+                        format!("CHECK INDEX of primary key \"{index_name}\""),
+                        "The rows are stored by their primary key, without an index.",
+                    ))
+                }
+                _ => {
+                    bail!(UNDEFINED_OBJECT: "index \"{index_name}\" does not exist"; at name.position())
+                }
+            }
+        })
+    }
+
+    /// Compares an index with its table; returns the counts and the number of corrections.
+    fn check_index(
+        &self,
+        statement: &Check,
+        table: &Table,
+        (index, list): (&Index, &mut DifferenceList),
+    ) -> Result<(CheckCounts, u64)> {
+        let open = self.open.as_ref().expect("a statement was begun");
+        let _turn = open.transaction.turn();
+        let context = self.eval_context(open, Vec::new());
+        let inputs = IndexCheck {
+            transaction: &open.transaction,
+            base_table: table.id,
+            spec: &index.spec,
+            context: &context,
+            column_names: &table.index_column_names(index),
+        };
+        let begin = || Arc::clone(&self.begin_short().transaction);
+        let mut corrections = 0;
+        let counts = check(&inputs, |differences| -> Result<()> {
+            if !statement.repair {
+                differences.iter().for_each(|one| list.add(index, one, None));
+                return Ok(());
+            }
+            let of = (table.id, &*index.spec);
+            let (outcomes, durable) = repair(&begin, of, &context, &differences)?;
+            for (difference, outcome) in differences.iter().zip(&outcomes) {
+                corrections += u64::from(*outcome == RepairOutcome::Corrected);
+                list.add(index, difference, Some(*outcome != RepairOutcome::Duplicate));
+            }
+            durable.map_or(Ok(()), |durable| Ok(durable.wait()?))
+        })?;
+        Ok((counts, corrections))
+    }
+
+    /// Reports the counts of an index.
+    fn report(&mut self, index: &Index, counts: &CheckCounts, corrections: Option<u64>) {
+        let CheckCounts { row_count, entry_count, missing, extra, differing, duplicate } = counts;
+        let corrected =
+            corrections.map_or_else(String::new, |count| format!(", {count} corrected"));
+        let message = format!(
+            "index \"{}\": {row_count} rows, {entry_count} entries; {missing} missing, {extra} extra, \
+             {differing} different, {duplicate} duplicate{corrected}",
+            index.name
+        );
+        self.notice("INFO", err!(SUCCESSFUL_COMPLETION: message));
+    }
+}
