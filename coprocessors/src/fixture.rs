@@ -180,6 +180,7 @@ pub(crate) fn index(
     }
     let families = EntryFamilies::of(base, &[], include, false);
     IndexSpec {
+        inverted: None,
         predicate: None,
         deferrable_unique: false,
         nulls_not_distinct: false,

@@ -14,7 +14,9 @@ use store::{
     CellBatch, Edit, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
     Transaction,
 };
+use types::datum::{Array, Nested};
 use types::expr::{EvalContext, Expr};
+use types::inverted::InvertedClass;
 use types::rowcode::RowLayout;
 use types::{DataType, Datum};
 
@@ -73,10 +75,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the layout of `t (id int primary key, a int, b text, f.c int)`, salted or not.
+/// Returns the layout of `t (id int primary key, a int, b text, f.c int, d int[])`, salted or not.
 fn base_layout((salt, storage): (u8, Storage)) -> Arc<RowLayout> {
-    let columns =
-        [(DataType::Int4, 0), (DataType::Int4, 0), (DataType::Text, 0), (DataType::Int4, 1)];
+    let columns = [
+        (DataType::Int4, 0),
+        (DataType::Int4, 0),
+        (DataType::Text, 0),
+        (DataType::Int4, 1),
+        (DataType::array_of(&DataType::Int4), 0),
+    ];
     let packed = layout(&columns, &[key(0, false)], salt.into());
     Arc::new(match storage {
         Storage::Row => packed,
@@ -85,7 +92,8 @@ fn base_layout((salt, storage): (u8, Storage)) -> Arc<RowLayout> {
 }
 
 /// Returns the indexes: unique; descending with an included column; functional over two keys;
-/// partial, unique and not, with predicates over a column of the entry and over one outside it.
+/// partial, unique and not, with predicates over a column of the entry and over one outside it;
+/// inverted, salted, partial and not.
 fn specs(base: &Arc<RowLayout>) -> Vec<IndexSpec> {
     let a_is_null = Expr::IsNull(Box::new(column(base, 1)));
     let b = || column(base, 2);
@@ -101,13 +109,32 @@ fn specs(base: &Arc<RowLayout>) -> Vec<IndexSpec> {
             predicate: Some(Expr::IsNull(Box::new(column(base, 3)))),
             ..index(base, TableId(6), false, &[(b(), false)], &[], 2)
         },
+        inverted(base, TableId(7), 0),
+        IndexSpec {
+            predicate: Some(Expr::IsNull(Box::new(column(base, 3)))),
+            ..inverted(base, TableId(8), 3)
+        },
     ]
+}
+
+/// Returns an inverted index of `d`.
+fn inverted(base: &Arc<RowLayout>, table: TableId, salt: u16) -> IndexSpec {
+    let spec = index(base, table, false, &[(column(base, 4), false)], &[], salt);
+    let mut layout = RowLayout::clone(&spec.layout);
+    layout.columns[0].data_type = DataType::Bytea;
+    IndexSpec { inverted: Some(InvertedClass::Array), layout: Arc::new(layout), ..spec }
 }
 
 fn datums(id: i32, (a, b, c): &Values) -> Vec<Datum> {
     let int = |value: &Option<i32>| value.map_or(Datum::Null, Datum::Int4);
+    let d = b.map_or(Datum::Null, |letter| {
+        let elements = [int(a), Datum::Int4(letter.into()), int(a), Datum::Int4(id % 3)];
+        let elements = elements[..usize::from(letter) + 1].to_vec();
+        let elements = if letter == 0 && a.is_none() { Vec::new() } else { elements };
+        Datum::Nested(Nested::Array(Array::from_elements(elements).into()))
+    });
     let b = b.map_or(Datum::Null, |letter| text(&"xyzw"[..usize::from(letter)]));
-    vec![Datum::Int4(id), int(a), b, int(c)]
+    vec![Datum::Int4(id), int(a), b, int(c), d]
 }
 
 struct Tables {
@@ -204,18 +231,16 @@ impl Tables {
             let context = EvalContext::default();
             let in_index: Vec<_> =
                 stored.values().filter(|row| spec.has_entry(row, &context).unwrap()).collect();
-            let expected = in_index.iter().map(|row| {
-                let key = index::index_row_key(spec, row, &context).unwrap();
-                (key, index_row(spec, row))
-            });
-            let expected: BTreeMap<_, _> = expected.collect();
-            assert_eq!(expected.len(), in_index.len(), "{}: keys collide", spec.name);
+            let expected: Vec<_> = in_index.iter().flat_map(|row| index_rows(spec, row)).collect();
+            let entry_count = expected.len();
+            let expected: BTreeMap<_, _> = expected.into_iter().collect();
+            assert_eq!(expected.len(), entry_count, "{}: keys collide", spec.name);
             let entries = contents(transaction, spec.store_table, &spec.layout);
             assert_eq!(entries, expected, "{}", spec.name);
             let difference = check_counts(transaction, spec);
             let expected = index::CheckCounts {
                 row_count: rows.len() as u64,
-                entry_count: in_index.len() as u64,
+                entry_count: entry_count as u64,
                 ..Default::default()
             };
             assert_eq!(difference, expected, "{}", spec.name);
@@ -223,7 +248,20 @@ impl Tables {
     }
 }
 
-/// Returns the row of the index's table, in its layout's order.
+/// Returns the keys and rows of the index's table, in its layout's order.
+fn index_rows(spec: &IndexSpec, base_row: &[Datum]) -> Vec<(Vec<u8>, Vec<Datum>)> {
+    let row = index_row(spec, base_row);
+    let Some(class) = spec.inverted else {
+        let key = index::index_row_key(spec, base_row, &EvalContext::default()).unwrap();
+        return vec![(key, row)];
+    };
+    let terms = class.terms(&row[0], spec.keys[0].data_type()).unwrap().into_iter();
+    let rows = terms.map(|term| [&[Datum::bytea(&term[..])], &row[1..]].concat());
+    rows.map(|row| (spec.layout.encode_key(&row).unwrap(), row)).collect()
+}
+
+/// Returns the row of the index's table for a base row, with the value of an inverted index in
+/// place of its terms.
 fn index_row(spec: &IndexSpec, base_row: &[Datum]) -> Vec<Datum> {
     let context = EvalContext::default();
     let mut row: Vec<Datum> =
@@ -447,7 +485,11 @@ fn index_build_fills_index_or_reports_duplicate() {
 
     let transaction = tables.begin();
     for spec in &tables.specs {
-        assert_eq!(tables.build(&transaction, spec).unwrap(), 2500);
+        let entry_count =
+            rows.iter().flat_map(|(id, of)| index_rows(spec, &datums(*id, of))).count();
+        let is_inverted = spec.inverted.is_some();
+        assert_eq!(is_inverted, entry_count > 2500);
+        assert_eq!(tables.build(&transaction, spec).unwrap(), entry_count as u64);
     }
     transaction.begin_statement();
     tables.check(&transaction, &rows);
@@ -480,7 +522,13 @@ fn large_index_build_spills_sort_and_bulk_loads() {
         ..Options::default()
     };
     let store = Store::open(directory.path(), options).unwrap();
-    let columns = [DataType::Int4, DataType::Int4, DataType::Text, DataType::Int4];
+    let columns = [
+        DataType::Int4,
+        DataType::Int4,
+        DataType::Text,
+        DataType::Int4,
+        DataType::array_of(&DataType::Int4),
+    ];
     let base = Arc::new(layout(&columns.map(|one| (one, 0)), &[key(0, false)], 0));
     let middle = base.encode_key_prefix(&[Datum::Int4(ROWS / 3)]).unwrap();
     let mut of_base = descriptor(TABLE, &["d"], vec![middle]);

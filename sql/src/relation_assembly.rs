@@ -14,6 +14,7 @@ use store::FamilyDescriptor;
 use store::descriptor::KeepDeletedCells;
 use types::expr::{DomainChecks, Expr};
 use types::function::quote_ident;
+use types::inverted::InvertedClass;
 use types::rowcode::column_qualifier;
 use types::rowcode::{ColumnCell, ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::text::TextStyle;
@@ -429,6 +430,7 @@ fn index(
         .iter()
         .map(|key| texts.bind(&key.expression, names, None))
         .collect::<Result<_>>()?;
+    let inverted = inverted_class(record, &keys)?;
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
     // With a deferrable constraint, two rows may have the same key until the check.
@@ -439,7 +441,7 @@ fn index(
     // An index that an older version created may lack the families that give its entries a TTL.
     let is_known = has_families(record, &stored_families((table, base_layout), &families));
     let families = if is_known { families } else { EntryFamilies::of_rows() };
-    let entries = IndexLayoutInputs { keys: &keys, families: &families, unique };
+    let entries = IndexLayoutInputs { keys: &keys, inverted, families: &families, unique };
     let layout = index_layout(record, &entries, names, base_layout);
     let spec = IndexSpec {
         name: record.name.clone(),
@@ -449,6 +451,7 @@ fn index(
         deferrable_unique: record.unique && !unique,
         nulls_not_distinct: record.nulls_not_distinct,
         keys,
+        inverted,
         key_names,
         include: record.include.iter().map(|column| *column as usize).collect(),
         predicate,
@@ -469,9 +472,42 @@ fn index(
     })
 }
 
+/// Returns the operator class of an inverted index.
+fn inverted_class(record: &IndexRecord, keys: &[Expr]) -> Result<Option<InvertedClass>> {
+    let Some(name) = &record.inverted else { return Ok(None) };
+    let Some(class) = InvertedClass::named(name) else {
+        bail!(DATA_CORRUPTED: "index \"{}\" has the unknown operator class \"{name}\"", record.name);
+    };
+    let mut readable = keys.iter().filter(|key| !matches!(key, Expr::Unreadable { .. }));
+    match readable.find(|key| !class.accepts(key.data_type())) {
+        None => Ok(Some(class)),
+        Some(key) => Err(no_inverted_class(key.data_type(), Some(class))),
+    }
+}
+
+/// Returns the error for a type without a default operator class of inverted indexes, or that an
+/// operator class does not accept.
+pub(crate) fn no_inverted_class(data_type: &DataType, class: Option<InvertedClass>) -> Error {
+    let type_name = data_type.sql_name();
+    let has_default = InvertedClass::default_of(data_type).is_some();
+    match class.filter(|class| !class.is_default() || has_default) {
+        Some(class) => {
+            let name = class.name();
+            err!(DATATYPE_MISMATCH: "operator class \"{name}\" does not accept data type {type_name}";
+                with_type_mention data_type)
+        }
+        None => {
+            err!(UNDEFINED_OBJECT: "data type {type_name} has no default operator class for access method \"gin\"";
+                hint "You must specify an operator class for the index or define a default operator class for the data type.";
+                with_type_mention data_type)
+        }
+    }
+}
+
 /// Inputs of an index layout.
 struct IndexLayoutInputs<'a> {
     keys: &'a [Expr],
+    inverted: Option<InvertedClass>,
     families: &'a EntryFamilies,
     unique: bool,
 }
@@ -483,7 +519,7 @@ fn index_layout(
     names: &[(String, SqlType)],
     base_layout: &RowLayout,
 ) -> RowLayout {
-    let IndexLayoutInputs { keys, families, unique } = *entries;
+    let IndexLayoutInputs { keys, inverted, families, unique } = *entries;
     let (mut columns, mut key) = (Vec::new(), Vec::new());
     let mut slots = vec![0; families.all().len()];
     let mut add = |data_type: DataType, key_position: Option<usize>, family: usize| {
@@ -497,7 +533,11 @@ fn index_layout(
         columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
     };
     for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
-        add(expression.data_type().clone(), Some(position), 0);
+        let data_type = match inverted {
+            None => expression.data_type().clone(),
+            Some(_) => DataType::Bytea,
+        };
+        add(data_type, Some(position), 0);
         key.push(KeyColumn {
             column: position,
             descending: declared.descending,

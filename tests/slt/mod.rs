@@ -291,6 +291,8 @@ const PORTABLE: &[&str] = &[
     "regular_expressions",
     "plpgsql_do",
     "plpgsql_functions",
+    "inverted_indexes",
+    "inverted_indexes_of_jsonb",
 ];
 
 #[tokio::test]

@@ -12,6 +12,7 @@ fn scope(scope: &OptionScope) -> &'static str {
         OptionScope::Toast => "TOAST table",
         OptionScope::Index => "index",
         OptionScope::HashIndex => "hash index",
+        OptionScope::InvertedIndex => "inverted index",
         OptionScope::Constraint => "key",
         OptionScope::Column => "column",
         OptionScope::Role => "role",
@@ -41,8 +42,10 @@ fn values(kind: &OptionKind) -> String {
 }
 
 fn row(spec: &OptionSpec) -> String {
-    // An index created with USING hash has the options of other indexes.
-    let scopes = spec.scopes.iter().filter(|scope| **scope != OptionScope::HashIndex);
+    // An index of another method has the options of ordered ones, and perhaps more.
+    let others = [OptionScope::HashIndex, OptionScope::InvertedIndex];
+    let is_listed = |scope: &&OptionScope| spec.scopes.len() == 1 || !others.contains(*scope);
+    let scopes = spec.scopes.iter().filter(is_listed);
     let scopes = scopes.map(scope).collect::<Vec<_>>().join(", ");
     let head = format!("| `{}` | {scopes} | {} |", spec.name.to_uppercase(), values(&spec.kind));
     let change = match spec.change {

@@ -31,6 +31,7 @@ pub mod regex;
 pub mod text;
 pub mod binary;
 pub mod keycode;
+pub mod inverted;
 pub mod rowcode;
 pub mod batchcode;
 pub mod random;

@@ -220,8 +220,7 @@ struct PageWriter<'s> {
     slices: SliceDecoder,
     entries: EntryChunk,
     late: EntryChunk,
-    /// Buffers.
-    key: Vec<u8>,
+    /// Buffer.
     value: Vec<u8>,
 }
 
@@ -231,7 +230,7 @@ impl<'s> PageWriter<'s> {
         let entry = EntryWriter::new(spec, endpoint.context)?;
         let slices = SliceDecoder::new(&spec.base_layout, entry.columns())?;
         let (entries, late) = (EntryChunk::new(), EntryChunk::new());
-        Ok(PageWriter { spec, entry, slices, entries, late, key: Vec::new(), value: Vec::new() })
+        Ok(PageWriter { spec, entry, slices, entries, late, value: Vec::new() })
     }
 
     fn finish(self) -> BuildPage {
@@ -251,10 +250,8 @@ impl<'s> PageWriter<'s> {
         }
     }
 
-    /// Adds the entry of the row that `entry` has read.
+    /// Adds the entries of the row that `entry` has read.
     fn add_row(&mut self, base_key: &[u8], state: &RowState<'_>) -> Result<(), RowError> {
-        self.key.clear();
-        self.entry.key_into(base_key, &mut self.key)?;
         let cells = self.entry.cells(state)?;
         let families = self.spec.families.all();
         // The commit time of a cell with a TTL is not yet known: all cells of the entry are
@@ -266,17 +263,20 @@ impl<'s> PageWriter<'s> {
             })
         });
         let chunk = if is_late { &mut self.late } else { &mut self.entries };
-        for (family, cell) in (0u8..).zip(cells) {
-            let Some(cell) = cell else { continue };
-            let (cell_type, value) = match cell.ttl {
-                None => (CellType::Put, cell.value),
-                Some(ttl) => (CellType::ExpiringPut, expiring_value(ttl, &cell.value)),
-            };
-            let timestamp = (cell.timestamp != Timestamp::LATEST).then_some(cell.timestamp);
-            let (row, qualifier, value) = (&*self.key, &[][..], &*value);
-            chunk.push(BulkCell { row, family, qualifier, timestamp, cell_type, value })?;
-        }
-        Ok(())
+        self.entry.for_each_key(base_key, |_, row| {
+            for (family, cell) in (0u8..).zip(&cells) {
+                let Some(cell) = cell else { continue };
+                let expiring = cell.ttl.map(|ttl| expiring_value(ttl, &cell.value));
+                let (cell_type, value) = match &expiring {
+                    None => (CellType::Put, &cell.value),
+                    Some(value) => (CellType::ExpiringPut, value),
+                };
+                let timestamp = (cell.timestamp != Timestamp::LATEST).then_some(cell.timestamp);
+                let qualifier = &[];
+                chunk.push(BulkCell { row, family, qualifier, timestamp, cell_type, value })?;
+            }
+            Ok(())
+        })
     }
 
     /// Adds the entries of a slice. Each entry has one cell, in family 0.
@@ -293,23 +293,26 @@ impl<'s> PageWriter<'s> {
             if !self.entry.read_columns(&columns, row)? {
                 continue;
             }
-            self.key.clear();
-            self.entry.key_into(base_key, &mut self.key)?;
-            for (family, of) in (0u8..).zip(self.spec.families.all()) {
-                if !matches!(of, EntryFamily::Row | EntryFamily::Of { cell: 0, .. }) {
-                    continue;
+            let (value, entries, families) =
+                (&mut self.value, &mut self.entries, self.spec.families.all());
+            self.entry.for_each_key(base_key, |entry, row| {
+                for (family, of) in (0u8..).zip(families) {
+                    if !matches!(of, EntryFamily::Row | EntryFamily::Of { cell: 0, .. }) {
+                        continue;
+                    }
+                    value.clear();
+                    entry.value_into(usize::from(family), value)?;
+                    entries.push(BulkCell {
+                        row,
+                        family,
+                        qualifier: &[],
+                        timestamp: Some(timestamp),
+                        cell_type: CellType::Put,
+                        value,
+                    })?;
                 }
-                self.value.clear();
-                self.entry.value_into(usize::from(family), &mut self.value)?;
-                self.entries.push(BulkCell {
-                    row: &self.key,
-                    family,
-                    qualifier: &[],
-                    timestamp: Some(timestamp),
-                    cell_type: CellType::Put,
-                    value: &self.value,
-                })?;
-            }
+                Ok::<(), RowError>(())
+            })?;
         }
         Ok(())
     }

@@ -8,6 +8,8 @@
 //!   unique,     salt? | keys | primary key               packed: primary key, include
 //!     a NULL
 //! ```
+//! An inverted index has an entry for each term of its key, with the term as `keys`.
+//!
 //! The bytes of the primary key are copied, not decoded and encoded again, if index and table
 //! store it in the same order. The reverse direction does the same.
 
@@ -58,9 +60,13 @@ pub(super) struct EntryWriter<'s> {
     decoded: Vec<Datum>,
     /// The index row in the order of the index's layout; NULL where it is copied.
     values: Vec<Datum>,
+    /// The terms of the key of an inverted index.
+    terms: Vec<Vec<u8>>,
     /// The base row for functional keys and the predicate, sparse.
     input_row: Vec<Datum>,
     context: &'s EvalContext,
+    /// Buffer.
+    key: Vec<u8>,
 }
 
 impl<'s> EntryWriter<'s> {
@@ -81,6 +87,7 @@ impl<'s> EntryWriter<'s> {
                 .map(|family| RowPacker::new(&spec.layout, family))
                 .collect::<Result<_>>()?,
             values: vec![Datum::Null; sources.len()],
+            terms: Vec::new(),
             sources,
             inputs,
             copies_primary_key,
@@ -88,6 +95,7 @@ impl<'s> EntryWriter<'s> {
             columns,
             input_row: vec![Datum::Null; width],
             context,
+            key: Vec::new(),
             spec,
         })
     }
@@ -98,7 +106,7 @@ impl<'s> EntryWriter<'s> {
     }
 
     /// Reads a stored base row, decoding only the columns that the index needs. Returns whether
-    /// it has an entry. If not, the other methods must not be called.
+    /// it has entries. If not, the other methods must not be called.
     pub(super) fn read(&mut self, row_key: &[u8], state: &RowState<'_>) -> Result<bool> {
         let lacks = |needed: &EntryFamily| match needed {
             EntryFamily::Row => false,
@@ -126,7 +134,7 @@ impl<'s> EntryWriter<'s> {
     }
 
     /// Evaluates functional keys and the predicate for the row in `decoded`. Returns whether it
-    /// has an entry.
+    /// has entries.
     fn take_decoded(&mut self) -> Result<bool> {
         let first_input = self.decoded.len() - self.inputs.len();
         let (decoded, input_values) = self.decoded.split_at_mut(first_input);
@@ -149,18 +157,48 @@ impl<'s> EntryWriter<'s> {
                 EntryColumnSource::Copied => Datum::Null,
             };
         }
-        Ok(true)
+        let Some(class) = self.spec.inverted else { return Ok(true) };
+        let value = std::mem::replace(&mut self.values[0], Datum::Null);
+        self.terms = class.terms(&value, self.spec.keys[0].data_type())?;
+        Ok(!self.terms.is_empty())
     }
 
-    /// Returns the row key of the entry of the row read last, which has this base row key.
-    pub(super) fn key(&self, base_key: &[u8]) -> Result<Vec<u8>> {
-        let mut key = Vec::with_capacity(32);
-        self.key_into(base_key, &mut key)?;
-        Ok(key)
+    /// Returns the row keys of the entries of the row read last, which has this base row key;
+    /// those of an inverted index ascend.
+    pub(super) fn entry_keys(&mut self, base_key: &[u8]) -> Result<EntryKeys> {
+        let mut keys = EntryKeys::new();
+        self.for_each_key(base_key, |_, key| {
+            keys.push(key.to_vec());
+            Ok::<(), types::Error>(())
+        })?;
+        keys.sort_unstable();
+        Ok(keys)
     }
 
-    /// Appends the row key of the entry of the row read last, which has this base row key.
-    pub(super) fn key_into(&self, base_key: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    /// Calls `take` with the row key of each entry of the row read last, which has this base row
+    /// key.
+    pub(super) fn for_each_key<E: From<types::Error>>(
+        &mut self,
+        base_key: &[u8],
+        mut take: impl FnMut(&Self, &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut key = std::mem::take(&mut self.key);
+        let terms = std::mem::take(&mut self.terms);
+        let count = if self.spec.inverted.is_some() { terms.len() } else { 1 };
+        for number in 0..count {
+            if let Some(term) = terms.get(number) {
+                self.values[0] = Datum::bytea(&term[..]);
+            }
+            key.clear();
+            self.key_into(base_key, &mut key)?;
+            take(self, &key)?;
+        }
+        (self.key, self.terms) = (key, terms);
+        Ok(())
+    }
+
+    /// Appends the row key of an entry of the row read last, which has this base row key.
+    fn key_into(&self, base_key: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let layout = &self.spec.layout;
         let base_layout = &self.spec.base_layout;
         if self.copies_primary_key {
@@ -185,7 +223,7 @@ impl<'s> EntryWriter<'s> {
         self.spec.is_distinct_by_null(self.keys())
     }
 
-    /// Returns the cells of the entry of the row read last, which has this state.
+    /// Returns the cells of each entry of the row read last, which has this state.
     pub(super) fn cells(&self, state: &RowState<'_>) -> Result<EntryCells> {
         let mut cells = EntryCells::new();
         let families = self.spec.families.all().iter().zip(&self.packers);
@@ -215,20 +253,22 @@ impl<'s> EntryWriter<'s> {
         }
     }
 
-    /// Returns the put of a new entry for the row read last, which has this state.
-    pub(super) fn put(&self, key: Vec<u8>, state: &RowState<'_>) -> Result<Mutation> {
-        let cells = self.cells(state)?;
+    /// Returns the put of a new entry with these cells for the row read last.
+    pub(super) fn put(&self, key: Vec<u8>, cells: EntryCells) -> Mutation {
         // An entry that expired in part may have left cells behind, and the cells that a put with
         // a TTL replaces would reappear after it expires.
         let clears = cells.len() > 1 || cells.iter().flatten().any(|cell| cell.ttl.is_some());
         let mutation = put(key, cells, clears);
-        Ok(if self.spec.unique && !self.is_distinct_by_null() {
+        if self.spec.unique && !self.is_distinct_by_null() {
             mutation.expect_absent()
         } else {
             Mutation { locking: Locking::Covered, ..mutation }
-        })
+        }
     }
 }
+
+/// The row keys of the entries of a base row.
+pub(super) type EntryKeys = SmallVec<[Vec<u8>; 1]>;
 
 /// A cell of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -423,7 +463,8 @@ fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// Returns the row key of the index entry of a base row (in table order).
+/// Returns the row key of the index entry of a base row (in table order), for an index that is not
+/// inverted.
 ///
 /// # Errors
 ///
@@ -475,8 +516,9 @@ pub fn duplicate_key(
     }
 }
 
-/// Returns the put of the index entry of a base row (in table order); `None` if the row is not in
-/// the index. The put of a unique entry expects that the row does not exist.
+/// Returns the put of the index entry of a base row (in table order), for an index that is not
+/// inverted; `None` if the row is not in the index. The put of a unique entry expects that the row
+/// does not exist.
 ///
 /// # Errors
 ///

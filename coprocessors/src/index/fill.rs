@@ -65,21 +65,22 @@ fn fill(
         if !rows.lock(transaction, key, wait)? {
             return Ok(done);
         }
-        if let Some(entry) = rows.entry(transaction, key)? {
-            add(rows, transaction, (key, entry))?;
-        }
+        let entries = rows.entries(transaction, key)?;
+        add(rows, transaction, (key, entries))?;
     }
     Ok(keys.len())
 }
 
-/// Writes the entry of a locked row, if it does not exist yet.
+/// Writes the entries of a locked row, except for a unique one that exists.
 fn add(
     rows: &LockedRows<'_>,
     transaction: &Transaction,
-    (row_key, entry): (&[u8], Mutation),
+    (row_key, mut entries): (&[u8], Vec<Mutation>),
 ) -> store::Result<()> {
     let (spec, table) = (rows.spec, rows.spec.store_table);
-    if entry.expect == RowExpectation::Absent {
+    if let [entry] = entries.as_slice()
+        && entry.expect == RowExpectation::Absent
+    {
         let mut found = CellBatch::new();
         transaction.lock_row(table, &entry.row, LockMode::Exclusive, LockWait::Wait)?;
         if transaction.get_locked(table, &Get::new(entry.row.clone()), &mut found)? {
@@ -90,8 +91,13 @@ fn add(
             };
         }
     }
-    let covered = Mutation { locking: Locking::Covered, expect: RowExpectation::Anything, ..entry };
-    transaction.mutate(table, vec![covered]).map(drop)
+    for entry in &mut entries {
+        (entry.locking, entry.expect) = (Locking::Covered, RowExpectation::Anything);
+    }
+    match entries.is_empty() {
+        true => Ok(()),
+        false => transaction.mutate(table, entries).map(drop),
+    }
 }
 
 /// Rows of the base table that a transaction locks one by one, and their entries.
@@ -125,24 +131,28 @@ impl<'s> LockedRows<'s> {
         transaction.lock_row(self.base_table, row_key, LockMode::Exclusive, wait)
     }
 
-    /// Returns the put of the entry of a locked row, if the row exists and has an entry.
-    pub(super) fn entry(
+    /// Returns the puts of the entries of a locked row.
+    pub(super) fn entries(
         &mut self,
         transaction: &Transaction,
         row_key: &[u8],
-    ) -> store::Result<Option<Mutation>> {
+    ) -> store::Result<Vec<Mutation>> {
         self.cells.clear();
         let get = self.reads.get(Get::new(row_key.to_vec()));
         if !transaction.get_locked(self.base_table, &get, &mut self.cells)? {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let state = RowState::of(&self.cells.row(0), &self.spec.base_layout);
         let writer = &mut self.writer;
-        let mut entry = || match writer.read(row_key, &state)? {
-            true => writer.put(writer.key(row_key)?, &state).map(Some),
-            false => Ok(None),
+        let mut entries = || {
+            if !writer.read(row_key, &state)? {
+                return Ok(Vec::new());
+            }
+            let cells = writer.cells(&state)?;
+            let keys = writer.entry_keys(row_key)?.into_iter();
+            Ok(keys.map(|key| writer.put(key, cells.clone())).collect())
         };
-        entry().map_err(|error| violation::value_error(&self.spec.name, error))
+        entries().map_err(|error| violation::value_error(&self.spec.name, error))
     }
 
     pub(super) fn value_error(&self, error: types::Error) -> store::Error {

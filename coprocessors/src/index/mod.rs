@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use store::TableId;
 use types::expr::{EvalContext, Expr};
+use types::inverted::InvertedClass;
 use types::rowcode::{ColumnPlace, RowLayout};
 use types::{Datum, Result};
 
@@ -45,6 +46,9 @@ pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check
 ///   to the row key, because NULLs are distinct; `RowLayout::decode_key` ignores bytes after the
 ///   last key column.
 ///
+/// * Inverted: not unique, with one key. A row has an entry for each term of the key's value
+///   ([`types::inverted`]), a bytea, in place of the value; possibly none.
+///
 /// A partial index has entries only for rows that satisfy its predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSpec {
@@ -63,6 +67,8 @@ pub struct IndexSpec {
     pub nulls_not_distinct: bool,
     /// The index keys, over the base row in table order; mostly plain columns.
     pub keys: Vec<Expr>,
+    /// The operator class of an inverted index.
+    pub inverted: Option<InvertedClass>,
     /// Names of the keys, for messages: `Key (mail)=(a@x) already exists.`
     pub key_names: Vec<String>,
     /// Included columns of the base table, by position.
@@ -106,7 +112,7 @@ impl IndexSpec {
         columns
     }
 
-    /// Returns whether a base row, in table order, has an entry.
+    /// Returns whether a base row, in table order, has entries.
     ///
     /// # Errors
     ///
@@ -124,10 +130,10 @@ impl IndexSpec {
     }
 
     /// Returns the base table's columns that the index stores, as positions in the base table and
-    /// in the index's layout. Functional keys are not included.
+    /// in the index's layout. Functional keys and the key of an inverted index are not included.
     pub fn covered_columns(&self) -> Vec<(usize, usize)> {
         let keys = self.keys.iter().enumerate().filter_map(|(position, key)| match key {
-            Expr::Column { index, .. } => Some((*index, position)),
+            Expr::Column { index, .. } if self.inverted.is_none() => Some((*index, position)),
             _ => None,
         });
         let primary_key = self.base_layout.key.iter().map(|key| key.column);

@@ -1,12 +1,13 @@
 //! Index observer: maintains one index while its table changes.
 //!
-//! For each changed row of a batch it adds the delete of the old entry and the put of the new one
-//! to the same transaction.
+//! For each changed row of a batch it adds the deletes of old entries and the puts of new ones to
+//! the same transaction. An entry that does not change is not written.
 //!
 //! # Invariants
 //!
-//! 1. Every base row that satisfies the predicate (if any) has exactly one entry, computed from
-//!    its newest version, and no entry exists without its row. Both become visible in one commit.
+//! 1. Every base row that satisfies the predicate (if any) has exactly one entry, in an inverted
+//!    index one for each term, computed from its newest version, and no entry exists without its
+//!    row. Both become visible in one commit.
 //! 2. An entry that belongs to one row (its key contains the primary key) is covered by the lock
 //!    of that row. A unique entry has its own lock, taken before the duplicate check, so that of
 //!    two transactions with equal values the second waits and then fails.
@@ -22,6 +23,7 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
+use smallvec::SmallVec;
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::transaction::{Locking, PreviousRow, RowExpectation};
 use store::{Edit, Mutation, Timestamp};
@@ -83,29 +85,37 @@ impl IndexObserver {
         if both && old.same_bytes(new, &self.cells) && self.same_lives(old, new) {
             return Ok(());
         }
-        let mut gone = None;
+        let mut gone: SmallVec<[Mutation; 1]> = SmallVec::new();
+        let mut old_cells = EntryCells::new();
         if old.exists() && writer.read(row, old)? {
-            let key = writer.key(row)?;
-            let cells = if both { writer.cells(old)? } else { EntryCells::new() };
-            gone = Some((self.delete(writer, key, *timestamp), cells));
+            let keys = writer.entry_keys(row)?;
+            old_cells = if both { writer.cells(old)? } else { EntryCells::new() };
+            gone.extend(keys.into_iter().map(|key| self.delete(writer, key, *timestamp)));
         }
-        let comes = new.exists() && writer.read(row, new)?;
-        let key = if comes { Some(writer.key(row)?) } else { None };
-        match (gone, key) {
-            (Some((delete, old_cells)), Some(key)) if key == delete.row => {
-                let cells = writer.cells(new)?;
-                if let Some(replacing) = self.replacing(key, &old_cells, cells) {
-                    // The row lock covers the new version, because the entry belongs to one row.
-                    additions.puts.push(Mutation { locking: Locking::Covered, ..replacing });
-                }
+        if !(new.exists() && writer.read(row, new)?) {
+            additions.deletes.extend(gone);
+            return Ok(());
+        }
+        let mut cells = writer.cells(new)?;
+        let mut gone = gone.into_iter().peekable();
+        let mut keys = writer.entry_keys(row)?.into_iter().peekable();
+        while let Some(key) = keys.next() {
+            let own = match keys.peek() {
+                Some(_) => cells.clone(),
+                None => std::mem::take(&mut cells),
+            };
+            // Both ascend.
+            while let Some(delete) = gone.next_if(|delete| delete.row < key) {
+                additions.deletes.push(delete);
             }
-            (gone, key) => {
-                additions.deletes.extend(gone.map(|(delete, _)| delete));
-                if let Some(key) = key {
-                    additions.puts.push(writer.put(key, new)?);
-                }
+            if gone.next_if(|delete| delete.row == key).is_none() {
+                additions.puts.push(writer.put(key, own));
+            } else if let Some(replacing) = self.replacing(key, &old_cells, own) {
+                // The row lock covers the new version, because the entry belongs to one row.
+                additions.puts.push(Mutation { locking: Locking::Covered, ..replacing });
             }
         }
+        additions.deletes.extend(gone);
         Ok(())
     }
 
@@ -145,7 +155,7 @@ impl IndexObserver {
         Some(put(key, new, clears))
     }
 
-    /// Returns the delete of the entry of the row that `writer` has read last.
+    /// Returns the delete of an entry of the row that `writer` has read last.
     fn delete(
         &self,
         writer: &EntryWriter<'_>,
@@ -186,7 +196,9 @@ impl IndexObserver {
     ) -> types::Result<Option<Vec<Datum>>> {
         let mut writer = EntryWriter::new(&self.spec, context)?;
         for change in changes.iter().rev().filter(|change| change.new.exists()) {
-            if writer.read(change.row, &change.new)? && writer.key(change.row)? == index_key {
+            if writer.read(change.row, &change.new)?
+                && writer.entry_keys(change.row)?.iter().any(|key| key == index_key)
+            {
                 return Ok(Some(writer.keys().to_vec()));
             }
         }

@@ -91,28 +91,26 @@ impl Repair<'_> {
         if !self.rows.lock(transaction, row_key, wait)? {
             return Ok(None);
         }
-        let expected = self.rows.entry(transaction, row_key)?;
-        let is_expected = |key: &[u8]| expected.as_ref().is_some_and(|entry| entry.row == key);
-        if !is_expected(&difference.entry_key) {
-            let stray = (row_key.as_slice(), difference.entry_key.as_slice());
-            match self.delete_stray(transaction, stray, wait)? {
-                None => return Ok(None),
-                Some(RepairOutcome::Unneeded) => {}
-                deleted if expected.is_none() => return Ok(deleted),
-                Some(_) => {
-                    let put = expected.map(|entry| self.put(transaction, (row_key, entry), wait));
-                    let put = put.transpose()?.flatten();
-                    return Ok(put.map(|put| match put {
-                        RepairOutcome::Unneeded => RepairOutcome::Corrected,
-                        other => other,
-                    }));
+        let mut expected = self.rows.entries(transaction, row_key)?;
+        let mut outcome = RepairOutcome::Unneeded;
+        match expected.iter().position(|entry| entry.row == difference.entry_key) {
+            Some(at) => expected = vec![expected.swap_remove(at)],
+            None => {
+                let stray = (row_key.as_slice(), difference.entry_key.as_slice());
+                match self.delete_stray(transaction, stray, wait)? {
+                    None => return Ok(None),
+                    Some(deleted) => outcome = deleted,
                 }
             }
         }
-        match expected {
-            Some(entry) => self.put(transaction, (row_key, entry), wait),
-            None => Ok(Some(RepairOutcome::Unneeded)),
+        for entry in expected {
+            match self.put(transaction, (row_key, entry), wait)? {
+                None => return Ok(None),
+                Some(RepairOutcome::Unneeded) => {}
+                Some(put) => outcome = put,
+            }
         }
+        Ok(Some(outcome))
     }
 
     /// Locks an entry as writers do, and reads it; `None` if the lock was not available.
@@ -189,8 +187,8 @@ impl Repair<'_> {
                     return Ok(Some(RepairOutcome::Unneeded));
                 }
             } else if let Some(owner) = owner {
-                let of_owner = self.rows.entry(transaction, &owner)?;
-                if of_owner.is_some_and(|other| other.row == entry.row) {
+                let of_owner = self.rows.entries(transaction, &owner)?;
+                if of_owner.iter().any(|other| other.row == entry.row) {
                     return Ok(Some(RepairOutcome::Duplicate));
                 }
             }

@@ -158,7 +158,7 @@ struct CheckPage {
     differences: Vec<IndexDifference>,
 }
 
-/// The endpoint in the regions of the table: each row has its entry.
+/// The endpoint in the regions of the table: each row has its entries.
 struct RowCheck<'c> {
     check: &'c IndexCheck<'c>,
     entries: TableReader,
@@ -171,7 +171,7 @@ struct EntryCheck<'c> {
     rows: TableReader,
 }
 
-/// The entry that a row has.
+/// An entry that a row has.
 struct ExpectedEntry {
     row_key: Vec<u8>,
     key: Vec<u8>,
@@ -187,19 +187,24 @@ impl IndexCheck<'_> {
         EntryWriter::new(self.spec, self.context).map_err(|error| self.value_error(error))
     }
 
-    /// Returns the entry of a stored row, if it has one.
+    /// Returns the entries of a stored row.
     fn expected(
         &self,
         writer: &mut EntryWriter<'_>,
         row: &RowRef<'_>,
-    ) -> store::Result<Option<ExpectedEntry>> {
+    ) -> store::Result<Vec<ExpectedEntry>> {
         let state = RowState::of(row, &self.spec.base_layout);
         let mut expected = || {
             if !writer.read(row.key(), &state)? {
-                return Ok(None);
+                return Ok(Vec::new());
             }
-            let (key, cells) = (writer.key(row.key())?, writer.cells(&state)?);
-            Ok(Some(ExpectedEntry { row_key: row.key().to_vec(), key, cells }))
+            let cells = writer.cells(&state)?;
+            let keys = writer.entry_keys(row.key())?.into_iter();
+            let entry = |key| {
+                let (row_key, cells) = (row.key().to_vec(), cells.clone());
+                ExpectedEntry { row_key, key, cells }
+            };
+            Ok(keys.map(entry).collect())
         };
         expected().map_err(|error| self.value_error(error))
     }
@@ -344,7 +349,7 @@ impl RowCheck<'_> {
             self.rows.multi_get(&[base_reads(spec).get(Get::new(owner))], &mut found)?;
             for row in found.rows() {
                 let other = self.check.expected(writer, &row)?;
-                if other.is_some_and(|other| other.key == entry.key) {
+                if other.iter().any(|other| other.key == entry.key) {
                     return Ok(Some(DifferenceKind::Duplicate));
                 }
             }
@@ -399,19 +404,21 @@ impl EntryCheck<'_> {
         while done < gets.len() {
             found.clear();
             let count = self.rows.multi_get_some(&gets[done..], CHECK_BYTES, &mut found)?;
-            let mut expected: AHashMap<&[u8], ExpectedEntry> = AHashMap::new();
+            let mut expected: AHashMap<&[u8], Vec<ExpectedEntry>> = AHashMap::new();
             for row in found.rows() {
-                if let Some(entry) = self.check.expected(writer, &row)? {
-                    expected.insert(row.key(), entry);
-                }
+                expected.insert(row.key(), self.check.expected(writer, &row)?);
             }
             for (entry, get) in named[done..done + count].iter().zip(&gets[done..]) {
-                let of_row = expected.get(get.row.as_slice());
-                if of_row.is_some_and(|one| one.key == entry.key()) {
+                let of_row = expected.get(get.row.as_slice()).map_or(&[][..], Vec::as_slice);
+                if of_row.iter().any(|one| one.key == entry.key()) {
                     continue;
                 }
                 let (kind, keys) = (DifferenceKind::Extra, (Some(&*get.row), entry.key()));
-                page.differences.push(self.check.difference(kind, keys, (Some(entry), of_row)));
+                page.differences.push(self.check.difference(
+                    kind,
+                    keys,
+                    (Some(entry), of_row.first()),
+                ));
             }
             done += count;
         }

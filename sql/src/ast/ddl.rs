@@ -461,8 +461,34 @@ pub struct CreateIndex {
     pub options: Vec<TableOption>,
     /// `SPLIT ON`
     pub splits: Vec<Vec<Expr>>,
-    /// `USING hash`
-    pub is_hash: bool,
+    /// `USING …`
+    pub method: IndexMethod,
+}
+
+/// The access method of an index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IndexMethod {
+    /// `btree`
+    #[default]
+    Btree,
+    /// `hash`, which is ordered here.
+    Hash,
+    /// `gin`: an inverted index.
+    Gin,
+}
+
+impl IndexMethod {
+    /// All of them.
+    pub const ALL: [IndexMethod; 3] = [IndexMethod::Btree, IndexMethod::Hash, IndexMethod::Gin];
+
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexMethod::Btree => "btree",
+            IndexMethod::Hash => "hash",
+            IndexMethod::Gin => "gin",
+        }
+    }
 }
 
 /// A key of an index.
@@ -472,8 +498,8 @@ pub struct IndexKey {
     pub source: SourceExpr,
     /// `text_pattern_ops`, if written.
     pub operator_class: Option<Ident>,
-    /// Its direction.
-    pub order: SortOrder,
+    /// Its direction, if written.
+    pub order: Option<SortOrder>,
     /// The placement of NULLs, if written.
     pub nulls: Option<NullsOrder>,
 }

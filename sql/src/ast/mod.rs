@@ -42,10 +42,10 @@ pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
     Check, CheckOption, CheckTarget, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject,
     CreateAsKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop,
-    DropUnsupported, ExtensionStatement, IndexKey, LikeOptions, LikeTable, OnCommit, OptionName,
-    OptionValue, OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget,
-    Rename, RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
-    Truncate,
+    DropUnsupported, ExtensionStatement, IndexKey, IndexMethod, LikeOptions, LikeTable, OnCommit,
+    OptionName, OptionValue, OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex,
+    ReindexTarget, Rename, RenameTarget, Role, SplitPoints, StorageKind, TableAttribute,
+    TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,

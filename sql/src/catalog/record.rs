@@ -19,7 +19,7 @@ use store::codec::tagged::{FieldValue, UnknownFields};
 use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
 
-use crate::ast::{CheckOption, Collation, ColumnName, Deferral, OnCommit};
+use crate::ast::{CheckOption, Collation, ColumnName, Deferral, IndexMethod, OnCommit};
 use crate::catalog::column_family;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
@@ -312,6 +312,8 @@ pub struct IndexRecord {
     pub deferral: Deferral,
     /// True if it is the index of a deferrable primary key; the row key is then a hidden column.
     pub primary: bool,
+    /// Name of the operator class of an inverted index.
+    pub inverted: Option<String>,
     /// Attributes without effect.
     pub retained: IgnoredIndexAttributes,
     /// Fields that this build does not know.
@@ -319,6 +321,23 @@ pub struct IndexRecord {
 }
 
 impl IndexRecord {
+    /// Returns its access method.
+    pub fn method(&self) -> IndexMethod {
+        match (&self.inverted, self.retained.is_hash) {
+            (Some(_), _) => IndexMethod::Gin,
+            (None, true) => IndexMethod::Hash,
+            (None, false) => IndexMethod::Btree,
+        }
+    }
+
+    /// Returns the operator class of the key at a position, if it is not the default of the type or
+    /// the index is inverted.
+    pub fn operator_class(&self, position: u32) -> Option<&str> {
+        let mut written = self.retained.operator_classes.iter();
+        let of_key = written.find(|(at, _)| *at == position).map(|(_, name)| name);
+        self.inverted.as_ref().or(of_key).map(String::as_str)
+    }
+
     /// Returns its SQL texts.
     pub fn texts(&self) -> impl Iterator<Item = &String> {
         self.keys.iter().map(|key| &key.expression).chain(self.predicate.iter())

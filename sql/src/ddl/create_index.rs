@@ -2,11 +2,12 @@
 //! [`ddl`](crate::ddl).
 
 use store::TableId;
-use types::expr::EvalContext;
+use types::expr::{EvalContext, Expr};
+use types::inverted::InvertedClass;
 use types::{DataType, SqlType};
 
 use crate::ast;
-use crate::ast::SortOrder;
+use crate::ast::{IndexMethod, SortOrder};
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
@@ -19,6 +20,7 @@ use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::user_type::stored_text;
 use crate::error::{Error, Result, sqlstate};
+use crate::relation_assembly;
 use crate::storage_options::OptionScope;
 
 /// Returns the record of a new index on a table. `eval` is the context to compute the values of
@@ -38,39 +40,37 @@ pub fn record(
     let columns = catalog.columns_of(&table.columns)?;
     let families = table.family_names().into();
     let names = names.with_families(&families);
-    check_hash(statement)?;
-    let mut operator_classes = Vec::new();
+    check_method(statement)?;
+    let (mut operator_classes, mut inverted) = (Vec::new(), None);
     let mut keys = Vec::with_capacity(statement.keys.len());
     let mut split_key = Vec::with_capacity(statement.keys.len());
     let mut parts: Vec<String> = Vec::with_capacity(statement.keys.len());
     for key in &statement.keys {
-        let bound = binder::bind_table_expression(
-            TableClause::IndexExpression,
-            &key.source.expr,
-            &columns,
-            None,
-            names,
-        );
-        let bound = match &key.source.expr {
-            ast::Expr::Column(_) => bound.map_err(without_position)?,
-            _ => bound?,
-        };
-        if !bound.is_immutable() {
-            bail!(INVALID_OBJECT_DEFINITION: "functions in index expression must be marked IMMUTABLE");
-        }
+        let bound = bound_key(key, &columns, names)?;
         let data_type = bound.data_type();
-        types::keycode::check_type(data_type)?;
+        let class = match statement.method {
+            IndexMethod::Gin => {
+                inverted = Some(inverted_class(key, data_type)?.name().to_owned());
+                None
+            }
+            method => {
+                types::keycode::check_type(data_type)?;
+                written_class(key, data_type, method)?
+            }
+        };
         parts.push(match bound {
-            types::expr::Expr::Column { index, .. } => columns[index].0.clone(),
+            Expr::Column { index, .. } => columns[index].0.clone(),
             _ => binder::index_column_name(&key.source.expr),
         });
-        let class = written_class(key, data_type, statement.is_hash)?;
         operator_classes.extend(class.map(|class| (keys.len() as u32, class)));
-        let descending = key.order == SortOrder::Descending;
+        let descending = key.order == Some(SortOrder::Descending);
         let nulls_first = nulls_first(descending, key.nulls);
         let expression = stored_text(names, &key.source.text, &columns, None)?;
         keys.push(IndexKeyRecord { expression, descending, nulls_first, ..Default::default() });
-        let sql_type = SqlType::from(data_type);
+        let sql_type = match statement.method {
+            IndexMethod::Gin => DataType::Bytea.into(),
+            _ => SqlType::from(data_type),
+        };
         split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
     }
     if !statement.unique {
@@ -94,14 +94,33 @@ pub fn record(
         building: statement.concurrently,
         deferral: Default::default(),
         primary: Default::default(),
+        inverted,
         retained: IgnoredIndexAttributes {
             parameters,
-            is_hash: statement.is_hash,
+            is_hash: statement.method == IndexMethod::Hash,
             operator_classes,
             unknown: Default::default(),
         },
         unknown: Default::default(),
     })
+}
+
+/// Returns the bound expression of a key.
+fn bound_key(
+    key: &ast::IndexKey,
+    columns: &[(String, SqlType)],
+    names: NameContext<'_>,
+) -> Result<Expr> {
+    let clause = TableClause::IndexExpression;
+    let bound = binder::bind_table_expression(clause, &key.source.expr, columns, None, names);
+    let bound = match &key.source.expr {
+        ast::Expr::Column(_) => bound.map_err(without_position)?,
+        _ => bound?,
+    };
+    if !bound.is_immutable() {
+        bail!(INVALID_OBJECT_DEFINITION: "functions in index expression must be marked IMMUTABLE");
+    }
+    Ok(bound)
 }
 
 /// Returns the text of the predicate of a partial index.
@@ -125,22 +144,41 @@ fn predicate(
 fn written_class(
     key: &ast::IndexKey,
     data_type: &DataType,
-    is_hash: bool,
+    method: IndexMethod,
 ) -> Result<Option<String>> {
     let Some(class) = &key.operator_class else { return Ok(None) };
-    let method = if is_hash { "hash" } else { "btree" };
-    let is_other = check_operator_class(class, data_type, method)?;
+    let is_other = check_operator_class(class, data_type, method.name())?;
     Ok(is_other.then(|| class.value.clone()))
 }
 
-/// Rejects clauses that PostgreSQL's hash indexes do not support. Such an index is ordered here,
-/// as all are.
-fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
-    if !statement.is_hash {
+/// Returns the operator class of the key of an inverted index.
+fn inverted_class(key: &ast::IndexKey, data_type: &DataType) -> Result<InvertedClass> {
+    let Some(written) = &key.operator_class else {
+        return InvertedClass::default_of(data_type)
+            .ok_or_else(|| relation_assembly::no_inverted_class(data_type, None));
+    };
+    let name = written.value.as_str();
+    match InvertedClass::named(name) {
+        None => {
+            bail!(UNDEFINED_OBJECT: "operator class \"{name}\" does not exist for access method \"gin\"")
+        }
+        Some(class) if class.accepts(data_type) => Ok(class),
+        Some(_) => {
+            let type_name = data_type.sql_name();
+            bail!(DATATYPE_MISMATCH: "operator class \"{name}\" does not accept data type {type_name}";
+            with_type_mention data_type)
+        }
+    }
+}
+
+/// Rejects clauses that PostgreSQL's hash and GIN indexes do not support.
+fn check_method(statement: &ast::CreateIndex) -> Result<()> {
+    if statement.method == IndexMethod::Btree {
         return Ok(());
     }
+    let method = statement.method.name();
     let refused = |what: &str| {
-        Err(err!(FEATURE_NOT_SUPPORTED: "access method \"hash\" does not support {what}"))
+        Err(err!(FEATURE_NOT_SUPPORTED: "access method \"{method}\" does not support {what}"))
     };
     if statement.unique {
         return refused("unique indexes");
@@ -148,14 +186,18 @@ fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
     if !statement.include.is_empty() {
         return refused("included columns");
     }
-    if statement.keys.len() > 1 {
+    if statement.keys.len() > 1 && statement.method == IndexMethod::Hash {
         return refused("multicolumn indexes");
     }
-    if statement.keys.iter().any(|key| key.order == SortOrder::Descending) {
+    if statement.keys.iter().any(|key| key.order.is_some()) {
         return refused("ASC/DESC options");
     }
     if statement.keys.iter().any(|key| key.nulls.is_some()) {
         return refused("NULLS FIRST/LAST options");
+    }
+    if statement.keys.len() > 1 {
+        let hint = "Create an index for each column.";
+        return Err(Error::not_supported("inverted indexes of several columns", hint));
     }
     Ok(())
 }
@@ -227,6 +269,5 @@ fn chosen_name(
 
 /// Reads the storage options of an index.
 fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
-    let scope = if statement.is_hash { OptionScope::HashIndex } else { OptionScope::Index };
-    TableOptions::read(&statement.options, scope)
+    TableOptions::read(&statement.options, OptionScope::of_index(statement.method))
 }

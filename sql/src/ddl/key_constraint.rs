@@ -190,6 +190,7 @@ pub(super) fn index_of_constraint(
         building: Default::default(),
         deferral: constraint.deferral,
         primary: is_primary,
+        inverted: None,
         retained: IgnoredIndexAttributes {
             parameters: parameters(constraint)?,
             ..IgnoredIndexAttributes::default()

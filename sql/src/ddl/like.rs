@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::ast;
 use crate::ast::{
     ColumnDefinition, ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Ident,
-    IndexKey, KeyColumn, LikeOptions, LikeTable, NullsOrder, OptionValue, SortOrder, SourceExpr,
-    TableConstraint, TableOption, TypeName, UniqueKey,
+    IndexKey, IndexMethod, KeyColumn, LikeOptions, LikeTable, NullsOrder, OptionValue, SortOrder,
+    SourceExpr, TableConstraint, TableOption, TypeName, UniqueKey,
 };
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::ignored_attributes::Parameter;
@@ -252,7 +252,13 @@ impl LikeSource<'_> {
     fn index(&self, table: &ast::TableName, index: &IndexRecord) -> Result<CreateIndex> {
         let mut keys = Vec::with_capacity(index.keys.len());
         for key in &index.keys {
-            let (order, nulls) = direction(key.descending, key.nulls_first);
+            let (order, nulls) = match index.method() {
+                IndexMethod::Btree => {
+                    let (order, nulls) = direction(key.descending, key.nulls_first);
+                    (Some(order), nulls)
+                }
+                IndexMethod::Hash | IndexMethod::Gin => (None, None),
+            };
             keys.push(IndexKey {
                 source: source(&key.expression)?,
                 operator_class: self.operator_class(index, keys.len()),
@@ -284,7 +290,7 @@ impl LikeSource<'_> {
                 .chain(self.parameters(&index.retained.parameters))
                 .collect(),
             splits: Vec::new(),
-            is_hash: index.retained.is_hash,
+            method: index.method(),
         })
     }
 
@@ -307,9 +313,7 @@ impl LikeSource<'_> {
     }
 
     fn operator_class(&self, index: &IndexRecord, position: usize) -> Option<Ident> {
-        let mut classes = index.retained.operator_classes.iter();
-        let class = classes.find(|(key, _)| *key as usize == position);
-        class.map(|(_, name)| self.named(name))
+        index.operator_class(position as u32).map(|name| self.named(name))
     }
 
     fn key_column(&self, key: &KeyRecord) -> KeyColumn {

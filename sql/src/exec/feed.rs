@@ -17,16 +17,18 @@ use store::read_ahead::{Bounds, Take};
 use store::transaction::{Parallelism, RowReadAhead, TableReader};
 use store::{CellBatch, Get, RowVersions};
 use types::Batch;
+use types::inverted::TermQuery;
 use types::rowcode::RowLayout;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::key_range::{MergedRanges, PathKeys, RowRange, resolve, resolve_merged};
+use crate::exec::key_range::{MergedRanges, PathKeys, RowRange, resolve, resolve_merged, salted};
 use crate::exec::range_reader::distinct_prefix::PrefixSkip;
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::exec::scan_partition_reader::{PartitionRows, PathRows, RowStage, ScanPartitionReader};
 use crate::exec::stage::Pipeline;
+use crate::exec::term_merge::{self, TermMerge};
 use crate::plan::scan::AccessPath;
 
 /// Number of batches of a scan partition that wait for the session.
@@ -79,6 +81,8 @@ enum FeedSource {
     Ranges(Box<RangeReader>),
     Ahead(RowReadAhead<ScanPartitionReader>, Take),
     Merge(RangeMerge),
+    /// Rows with several terms of an inverted index.
+    Terms(TermMerge),
 }
 
 /// Merge of ranges by the key after their common bytes: the salt byte, and the values of the
@@ -102,22 +106,8 @@ struct MergeInput {
     next: usize,
 }
 
-/// Prepends the salt byte to a key.
-fn salted(bucket: u8, key: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(key.len() + 1);
-    out.push(bucket);
-    out.extend_from_slice(key);
-    out
-}
-
 fn salted_ranges(bucket: u8, ranges: &[RowRange]) -> impl Iterator<Item = RowRange> {
-    ranges.iter().map(move |range| RowRange {
-        start: salted(bucket, &range.start),
-        stop: match &range.stop {
-            Some(stop) => Some(salted(bucket, stop)),
-            None => types::keycode::prefix_end(&[bucket]),
-        },
-    })
+    ranges.iter().map(move |range| range.salted(bucket))
 }
 
 /// Prepends the salt bytes to whole keys, if the table is salted.
@@ -159,24 +149,13 @@ pub(super) fn endpoint_ranges(
     Ok(ranges.map(|range| (range.start, range.stop)).collect())
 }
 
-impl RowFeed {
-    /// Computes the keys of the path. `stage`: processing of its rows by region threads; `None`
-    /// if they must not be used.
-    pub(super) fn open(
+impl FeedSource {
+    fn of_keys(
         path: &AccessPath,
-        mut options: RowOptions,
-        stage: Option<&Arc<RowStage>>,
-        context: &Arc<Context>,
-    ) -> Result<RowFeed> {
+        (table, options): (&Arc<TableReader>, &RowOptions),
+        context: &Context,
+    ) -> Result<FeedSource> {
         let layout = &path.layout;
-        let buckets = layout.salt_buckets;
-        let left = options.limit;
-        options.skip = PrefixSkip::of(path, &context.eval)?;
-        if options.skip.is_some() {
-            options.limit = None;
-        }
-        let stopped: Arc<AtomicBool> = Arc::default();
-        let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
         let keys = match resolve(path, &context.eval)? {
             // A get returns one version of a row.
             PathKeys::Points(points) if options.versions.of_rows != RowVersions::Newest => {
@@ -184,13 +163,14 @@ impl RowFeed {
             }
             keys => keys,
         };
-        let source = match keys {
-            PathKeys::Ranges(ranges) if path.ordered && (buckets > 0 || path.merged > 0) => {
+        let is_merged = path.ordered && (layout.salt_buckets > 0 || path.merged > 0);
+        Ok(match keys {
+            PathKeys::Ranges(ranges) if is_merged => {
                 let groups = match path.merged {
                     0 => vec![MergedRanges { prefix: 0, ranges }],
                     _ => resolve_merged(path, &context.eval)?,
                 };
-                FeedSource::Merge(RangeMerge::new(groups, layout, &table, &options))
+                FeedSource::Merge(RangeMerge::new(groups, layout, table, options))
             }
             PathKeys::Points(mut points) => {
                 if options.reverse {
@@ -200,8 +180,48 @@ impl RowFeed {
             }
             PathKeys::Ranges(ranges) => {
                 let ranges = with_salts(layout, ranges);
-                FeedSource::Ranges(Box::new(RangeReader::new(&table, ranges, &options)))
+                FeedSource::Ranges(Box::new(RangeReader::new(table, ranges, options)))
             }
+        })
+    }
+
+    /// Returns the source of the rows with terms; of one term, region threads may read them.
+    fn of_terms(
+        query: &TermQuery,
+        path: &AccessPath,
+        (table, options): (&Arc<TableReader>, &RowOptions),
+    ) -> Result<FeedSource> {
+        let layout = &path.layout;
+        if let TermQuery::Term(term) = query {
+            let ranges = with_salts(layout, vec![term_merge::range_of(term)?]);
+            return Ok(FeedSource::Ranges(Box::new(RangeReader::new(table, ranges, options))));
+        }
+        TermMerge::open(query, layout, (table, options)).map(FeedSource::Terms)
+    }
+}
+
+impl RowFeed {
+    /// Computes the keys of the path. `stage`: processing of its rows by region threads; `None`
+    /// if they must not be used.
+    pub(super) fn open(
+        path: &AccessPath,
+        mut options: RowOptions,
+        stage: Option<&Arc<RowStage>>,
+        context: &Arc<Context>,
+    ) -> Result<RowFeed> {
+        let left = options.limit;
+        options.skip = PrefixSkip::of(path, &context.eval)?;
+        if options.skip.is_some() {
+            options.limit = None;
+        }
+        let stopped: Arc<AtomicBool> = Arc::default();
+        let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
+        let source = match &path.inverted {
+            Some(condition) => {
+                let query = term_merge::query(condition, path, &context.eval)?;
+                FeedSource::of_terms(&query, path, (&table, &options))?
+            }
+            None => FeedSource::of_keys(path, (&table, &options), context)?,
         };
         // Statements that change rows lock them in one order, to avoid deadlocks.
         let take =
@@ -223,7 +243,7 @@ impl RowFeed {
             left,
             joining,
             rows_read: 0,
-            is_salted: buckets > 0,
+            is_salted: path.layout.salt_buckets > 0,
             last_key: None,
         })
     }
@@ -251,6 +271,13 @@ impl RowFeed {
             FeedSource::Merge(merge) => {
                 let mut more = false;
                 out.add_cells(|cells| merge.next(row_limit, cells).map(|some| more = some))?;
+                more
+            }
+            FeedSource::Terms(merge) => {
+                let (mut more, context) = (false, &self.context);
+                out.add_cells(|cells| {
+                    merge.next(row_limit, cells, context).map(|some| more = some)
+                })?;
                 more
             }
             FeedSource::Ahead(ahead, take) => match ahead.next(*take)? {
@@ -288,7 +315,7 @@ impl RowFeed {
                 None => return,
             },
             FeedSource::Ranges(_) => (0, false),
-            FeedSource::Ahead(..) => return,
+            FeedSource::Ahead(..) | FeedSource::Terms(_) => return,
         };
         let Ok(keys) = rows.row_keys(None) else { return };
         for key in keys {

@@ -33,10 +33,29 @@ pub(super) struct RowRange {
 }
 
 impl RowRange {
+    /// Returns the range in a salt bucket.
+    pub(super) fn salted(&self, bucket: u8) -> RowRange {
+        RowRange {
+            start: salted(bucket, &self.start),
+            stop: match &self.stop {
+                Some(stop) => Some(salted(bucket, stop)),
+                None => prefix_end(&[bucket]),
+            },
+        }
+    }
+
     /// Returns the range of one row.
     pub(super) fn of_row(row: Vec<u8>) -> RowRange {
         RowRange { stop: Some([row.as_slice(), &[0]].concat()), start: row }
     }
+}
+
+/// Prepends the salt byte to a key.
+pub(super) fn salted(bucket: u8, key: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(key.len() + 1);
+    out.push(bucket);
+    out.extend_from_slice(key);
+    out
 }
 
 /// Encoded keys of one column from `start` to before `stop`.

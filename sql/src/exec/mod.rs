@@ -15,6 +15,7 @@ mod checked;
 mod key_range;
 mod range_reader;
 mod scan_partition_reader;
+mod term_merge;
 mod feed;
 mod time_travel;
 mod scan_lock;

@@ -26,6 +26,7 @@ use crate::exec::range_reader::RowOptions;
 use crate::exec::scan_lock::lock_rows;
 use crate::exec::scan_partition_reader::{PathRows, RowStage};
 use crate::exec::stage::{Pipeline, PipelineStage};
+use crate::exec::term_merge;
 use crate::exec::time_travel::{self, ScanVersions};
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
@@ -85,6 +86,7 @@ impl TableScanOperator {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScanOperator> {
         let (node, versions) = time_travel::covered(node, context)?;
+        let node = term_merge::restricted(node, &context.eval)?;
         let stage = Arc::new(RowStage::open(&node, versions.range, context)?);
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;

@@ -58,7 +58,7 @@ impl ScanVersions {
 }
 
 /// Returns the node that reads a scan's rows with its versions: the scan itself, or its
-/// [alternative](ScanNode::before_index_history) for a time before the history of its index.
+/// [alternative](ScanNode::without_index) for a time before the history of its index.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub(super) fn covered(
     context: &Context,
 ) -> Result<(Arc<ScanNode>, ScanVersions)> {
     let versions = versions(node, context)?;
-    let node = match &node.before_index_history {
+    let node = match &node.without_index {
         Some(before) if !is_in_index(node, &versions, context)? => before,
         _ => node,
     };

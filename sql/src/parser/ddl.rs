@@ -9,8 +9,8 @@ use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionName, OptionValue, SortOrder, SourceExpr, Statement,
-    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
+    IndexMethod, KeyColumn, NullsOrder, OnCommit, OptionName, OptionValue, SortOrder, SourceExpr,
+    Statement, TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 impl TokenCursor<'_> {
@@ -473,19 +473,10 @@ impl TokenCursor<'_> {
         }
         self.expect_words(&["on"])?;
         let table = self.table_name()?;
-        let mut is_hash = false;
-        if self.take_word("using") && !self.take_word("btree") {
-            is_hash = self.take_word("hash");
-        }
-        if !is_hash && self.peek() != &Token::LParen {
-            let method = self.peek_word();
-            if !["gin", "gist", "brin", "spgist"].contains(&method.as_str()) {
-                let message = format!("access method \"{method}\" does not exist");
-                return Err(ParseError::new("42704", message, None));
-            }
-            return Err(ParseError::unsupported(format!("index method {method}"), self.position())
-                .with_hint("Omit USING. All indexes are ordered."));
-        }
+        let method = match self.take_word("using") {
+            true => self.index_method()?,
+            false => IndexMethod::default(),
+        };
         let keys = self.parenthesized(Self::index_key)?;
         let include = if self.take_word("include") {
             self.parenthesized(Self::column_name)?
@@ -504,7 +495,7 @@ impl TokenCursor<'_> {
             predicate: None,
             options: Vec::new(),
             splits: Vec::new(),
-            is_hash,
+            method,
         };
         index.nulls_not_distinct = self.nulls_not_distinct()?;
         if self.take_word("with") {
@@ -518,6 +509,19 @@ impl TokenCursor<'_> {
         Ok(Statement::CreateIndex(Box::new(index)))
     }
 
+    fn index_method(&mut self) -> Result<IndexMethod> {
+        if let Some(method) = IndexMethod::ALL.into_iter().find(|one| self.take_word(one.name())) {
+            return Ok(method);
+        }
+        let method = self.peek_word();
+        if !["gist", "brin", "spgist"].contains(&method.as_str()) {
+            let message = format!("access method \"{method}\" does not exist");
+            return Err(ParseError::new("42704", message, None));
+        }
+        Err(ParseError::unsupported(format!("index method {method}"), self.position())
+            .with_hint("Omit USING for an ordered index."))
+    }
+
     fn index_key(&mut self) -> Result<IndexKey> {
         let source = self.source_expr()?;
         let named = !self.is_word("asc")
@@ -528,7 +532,9 @@ impl TokenCursor<'_> {
             Token::Word(_) if named => Some(self.name()?),
             _ => None,
         };
+        let is_ordered = self.is_word("asc") || self.is_word("desc");
         let (order, nulls) = self.direction()?;
+        let order = is_ordered.then_some(order);
         match self.peek() {
             Token::Comma | Token::RParen => Ok(IndexKey { source, operator_class, order, nulls }),
             _ => Err(self.unexpected()),

@@ -21,8 +21,8 @@ use crate::logical::{
 use crate::plan::MergePlan;
 use crate::plan::expression::text;
 use crate::plan::scan::{
-    AccessPath, Comparison, ComputedValues, IntegerRange, KeyCondition, KeyTerm, PathShape,
-    ScanNode,
+    AccessPath, Comparison, ComputedValues, IntegerRange, InvertedCondition, KeyCondition, KeyTerm,
+    PathShape, ScanNode,
 };
 use crate::plan::window::window_call;
 use crate::plan::{
@@ -736,8 +736,17 @@ fn locked_text(locked: &LockedTable) -> String {
 fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     let mut line = String::new();
     if let Some(index) = &path.index {
-        let how = if lookup { "fetch rows" } else { "covering" };
+        let how = match (&path.inverted, lookup) {
+            (Some(_), _) => "inverted",
+            (None, true) => "fetch rows",
+            (None, false) => "covering",
+        };
         line.push_str(&format!(", index {} ({how})", index.name));
+    }
+    if let Some(inverted) = &path.inverted {
+        let names = table.columns.iter().map(|column| column.name.clone());
+        line.push_str(&format!(", terms: {}", inverted_text(inverted, &names.collect::<Vec<_>>())));
+        return line;
     }
     line.push_str(", ");
     let unknown = path.conditions.iter().chain(path.branches.iter().flatten());
@@ -771,6 +780,19 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
         line.push_str(&format!(", then {}", conditions_text(&distinct.conditions)));
     }
     line
+}
+
+fn inverted_text(condition: &InvertedCondition, names: &[String]) -> String {
+    let all = |conditions: &[InvertedCondition], separator: &str| {
+        let parts = conditions.iter().map(|condition| inverted_text(condition, names));
+        let joined = parts.collect::<Vec<String>>().join(separator);
+        if conditions.len() > 1 { format!("({joined})") } else { joined }
+    };
+    match condition {
+        InvertedCondition::Operator { condition, .. } => text(condition, names),
+        InvertedCondition::All(conditions) => all(conditions, " AND "),
+        InvertedCondition::Any(conditions) => all(conditions, " OR "),
+    }
 }
 
 /// Returns the text `, 4 regions in parallel` about the regions of a path. A scan starts on the

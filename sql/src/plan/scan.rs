@@ -14,6 +14,7 @@ use coprocessors::columns::{SectionsOfGet, wanted_sections};
 use store::TableId;
 use types::DataType;
 use types::expr::{EvalContext, Expr};
+use types::inverted::{TermOperator, TermQuery};
 use types::rowcode::{KeyColumn, RowLayout};
 
 use crate::ast::SystemTime;
@@ -44,8 +45,9 @@ pub struct ScanNode {
     pub types: Vec<DataType>,
     /// `FOR SYSTEM_TIME`.
     pub system_time: Option<SystemTime<Expr>>,
-    /// The same scan without its index, for a time before the history of the index.
-    pub before_index_history: Option<Arc<ScanNode>>,
+    /// The same scan without its index: for a time before the history of the index, and if its
+    /// terms do not restrict the scan of an inverted index.
+    pub without_index: Option<Arc<ScanNode>>,
     /// Row locks.
     pub lock: Option<ScanLock>,
     /// Row goal of the parent node.
@@ -88,6 +90,8 @@ pub struct AccessPath {
     /// Alternatives instead of `conditions`, which are then empty: the union of their keys is
     /// read. Empty: no alternatives.
     pub branches: Vec<Vec<KeyCondition>>,
+    /// Condition on the terms of an inverted index, which has no other.
+    pub inverted: Option<InvertedCondition>,
     /// Number of keys or ranges, as far as the plan determines it.
     pub shape: PathShape,
     /// Descending key order.
@@ -112,6 +116,55 @@ pub struct DistinctPrefix {
     pub columns: usize,
     /// Conditions on the key columns after them, each of which is within them.
     pub conditions: Vec<KeyCondition>,
+}
+
+/// Condition on the value that an inverted index has the terms of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InvertedCondition {
+    /// An operator of the index's operator class.
+    Operator {
+        /// The operator, with the indexed value on the left.
+        operator: TermOperator,
+        /// The right side, without columns; evaluated once, when the plan is opened.
+        operand: Expr,
+        /// The condition over table columns, for EXPLAIN.
+        condition: Expr,
+    },
+    /// Conjunction.
+    All(Vec<InvertedCondition>),
+    /// Disjunction.
+    Any(Vec<InvertedCondition>),
+}
+
+impl InvertedCondition {
+    /// Returns the terms that the condition needs, by `of_operator` for an operator and its
+    /// operand.
+    pub fn query<E>(
+        &self,
+        of_operator: &dyn Fn(TermOperator, &Expr) -> Result<TermQuery, E>,
+    ) -> Result<TermQuery, E> {
+        let all = |conditions: &[InvertedCondition]| {
+            let queries = conditions.iter().map(|condition| condition.query(of_operator));
+            queries.collect::<Result<Vec<TermQuery>, E>>()
+        };
+        Ok(match self {
+            InvertedCondition::Operator { operator, operand, .. } => {
+                of_operator(*operator, operand)?
+            }
+            InvertedCondition::All(conditions) => TermQuery::all_of(all(conditions)?),
+            InvertedCondition::Any(conditions) => TermQuery::any_of(all(conditions)?),
+        })
+    }
+
+    /// Returns the conditions with operators.
+    pub fn operators(&self) -> Vec<&InvertedCondition> {
+        match self {
+            InvertedCondition::Operator { .. } => vec![self],
+            InvertedCondition::All(conditions) | InvertedCondition::Any(conditions) => {
+                conditions.iter().flat_map(InvertedCondition::operators).collect()
+            }
+        }
+    }
 }
 
 /// Form of the keys of a path.

@@ -8,6 +8,9 @@
 //! index, more fixed columns, a range after them, the required order, no base-table fetch,
 //! primary key before indexes.
 //!
+//! An inverted index is a candidate if a condition has terms ([`key_term::inverted`]). It counts as
+//! one with a fixed column; all conditions are checked on the fetched rows.
+//!
 //! The alternatives of an OR are matched one by one, each with all other conjuncts, if each
 //! restricts the key; `(a, b) IN ((1, 2), (3, 4))` is such an OR.
 
@@ -16,13 +19,14 @@ use std::sync::Arc;
 use store::TableId;
 use types::DataType;
 use types::expr::{CompareOp, Expr};
+use types::inverted::InvertedClass;
 use types::rowcode::{ColumnPlace, KeyColumn, RowLayout};
 
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
     Logical, OPERATION_COLUMN, SortKey, TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
 };
-use crate::plan::scan::{KeyCondition, KeyTerm, PathShape};
+use crate::plan::scan::{InvertedCondition, KeyCondition, KeyTerm, PathShape};
 use crate::planner::conjunct::{
     Columns, add_columns, as_column, column, columns_of, is_free, parameter_count, renumber, split,
 };
@@ -62,8 +66,12 @@ pub(super) struct PathCandidate {
     pub conditions: Vec<KeyCondition>,
     /// See [`AccessPath::branches`](crate::plan::scan::AccessPath::branches).
     pub branches: Vec<Vec<KeyCondition>>,
+    /// See [`AccessPath::inverted`](crate::plan::scan::AccessPath::inverted).
+    pub inverted: Option<InvertedCondition>,
     /// Number of keys or ranges.
     pub shape: PathShape,
+    /// Conjuncts that restrict the rows that are read, by position.
+    pub answered: Vec<usize>,
     /// Conjuncts left to the filter, by position.
     pub rest: Vec<usize>,
     /// True if rows must be fetched from the base table.
@@ -93,6 +101,7 @@ pub(super) struct PathOrder {
 }
 
 /// Requirements of a scan, over table columns.
+#[derive(Clone, Copy)]
 pub(super) struct ScanRequirements<'a> {
     /// The scan.
     pub scan: &'a TableScan,
@@ -109,6 +118,8 @@ pub(super) struct ScanRequirements<'a> {
     /// An index may be used for time travel: the scan or join has an alternative for a time before
     /// the history of the index.
     pub may_time_travel_by_index: bool,
+    /// Inverted indexes may be used.
+    pub may_use_inverted: bool,
 }
 
 impl<'a> ScanRequirements<'a> {
@@ -132,6 +143,7 @@ impl<'a> ScanRequirements<'a> {
             groups: None,
             open_range: OPEN_RANGE,
             may_time_travel_by_index,
+            may_use_inverted: true,
         }
     }
 
@@ -141,6 +153,7 @@ impl<'a> ScanRequirements<'a> {
         ScanRequirements {
             open_range: 1.0,
             may_time_travel_by_index: true,
+            may_use_inverted: false,
             ..ScanRequirements::of_all(scan, conjuncts)
         }
     }
@@ -162,7 +175,8 @@ pub(super) fn of_index(
 ) -> Option<PathCandidate> {
     match index {
         None => Some(primary(question)),
-        Some(index) => is_usable(index, question).then(|| secondary(index, question)),
+        Some(index) if is_usable(index, question) => of_usable(index, question),
+        Some(_) => None,
     }
 }
 
@@ -180,8 +194,9 @@ fn cheapest(question: &ScanRequirements<'_>, estimator: Estimator<'_>) -> PathCa
     }
     let mut least = best.cost(question, estimator);
     for index in &question.scan.table.indexes {
-        if is_usable(index, question) {
-            let candidate = secondary(index, question);
+        if is_usable(index, question)
+            && let Some(candidate) = of_usable(index, question)
+        {
             let cost = candidate.cost(question, estimator);
             if cost < least {
                 (best, least) = (candidate, cost);
@@ -197,7 +212,7 @@ fn best_by_rule(question: &ScanRequirements<'_>) -> PathCandidate {
         if !is_usable(index, question) {
             continue;
         }
-        let candidate = secondary(index, question);
+        let Some(candidate) = of_usable(index, question) else { continue };
         let hinted = question.scan.index_hint.is_some();
         let useful = hinted
             || candidate.shape != PathShape::Full
@@ -283,7 +298,7 @@ impl PathCandidate {
             if open { part.min(question.open_range) } else { part }
         };
         let positions = 0..question.conjuncts.len();
-        let answered = |position: &usize| !self.rest.contains(position);
+        let answered = |position: &usize| self.answered.contains(position);
         let table_rows = estimator.table_rows(&scan.table);
         let rows = table_rows * part_of(&mut positions.clone().filter(answered));
         let rows = rows.max(1.0);
@@ -364,7 +379,10 @@ impl PathCandidate {
             (fixed.filter(|condition| !condition.by_definition).count(), ranges)
         };
         let branches = self.branches.iter().map(leading).min();
-        let (fixed, range) = branches.unwrap_or_else(|| leading(&self.conditions));
+        let (fixed, range) = match self.inverted {
+            Some(_) => (1, 0),
+            None => branches.unwrap_or_else(|| leading(&self.conditions)),
+        };
         let hinted =
             !primary && question.scan.index_hint.as_ref().is_some_and(|names| !names.is_empty());
         let ordered = self.order.is_some() && !question.order.is_empty();
@@ -496,7 +514,55 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
     let mut candidate =
         candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout));
     candidate.rest.retain(|&position| !is_of_all_entries(index, &question.conjuncts[position]));
+    candidate.answered = without(question.conjuncts.len(), &candidate.rest);
     candidate
+}
+
+/// Returns the candidate of an index that may be used; `None` if it is inverted and no condition
+/// has terms.
+fn of_usable(index: &Arc<Index>, question: &ScanRequirements<'_>) -> Option<PathCandidate> {
+    match index.spec.inverted {
+        None => Some(secondary(index, question)),
+        Some(class) => inverted(index, class, question),
+    }
+}
+
+/// Returns the candidate of an inverted index. Its entries only show which rows to check.
+fn inverted(
+    index: &Arc<Index>,
+    class: InvertedClass,
+    question: &ScanRequirements<'_>,
+) -> Option<PathCandidate> {
+    let spec = &index.spec;
+    let key = spec.keys.first()?;
+    let (mut conditions, mut answered) = (Vec::new(), Vec::new());
+    for (position, conjunct) in question.conjuncts.iter().enumerate() {
+        if let Some(condition) = key_term::inverted::of_conjunct(conjunct, key, class) {
+            conditions.push(condition);
+            answered.push(position);
+        } else if is_of_all_entries(index, conjunct) {
+            answered.push(position);
+        }
+    }
+    (!conditions.is_empty() && question.may_use_inverted).then(|| PathCandidate {
+        index: Some(Arc::clone(index)),
+        store_table: spec.store_table,
+        layout: Arc::clone(&spec.layout),
+        conditions: Vec::new(),
+        branches: Vec::new(),
+        inverted: Some(InvertedCondition::All(conditions)),
+        shape: PathShape::Ranges(1),
+        answered,
+        rest: (0..question.conjuncts.len()).collect(),
+        lookup: true,
+        order: None,
+        distinct: None,
+    })
+}
+
+/// Returns the positions of `count` conjuncts that are not among some.
+fn without(count: usize, positions: &[usize]) -> Vec<usize> {
+    (0..count).filter(|position| !positions.contains(position)).collect()
 }
 
 fn candidate(
@@ -529,7 +595,9 @@ fn candidate(
         index: index.cloned(),
         store_table,
         layout,
+        inverted: None,
         shape,
+        answered: (0..done.len()).filter(|&position| done[position]).collect(),
         rest: (0..done.len()).filter(|&position| !done[position]).collect(),
         lookup: index.is_some_and(|index| needs_lookup(index, question)),
         order,
@@ -682,6 +750,8 @@ fn branched(
         store_table: plain.store_table,
         layout: Arc::clone(&plain.layout),
         conditions: Vec::new(),
+        inverted: None,
+        answered: without(question.conjuncts.len(), &rest),
         shape: if whole { PathShape::Points(count) } else { PathShape::Ranges(count) },
         rest,
         lookup: plain.lookup,

@@ -37,6 +37,8 @@ const LEAST: f64 = 1e-9;
 const ROUNDING: f64 = 1e-6;
 /// Selectivity of conditions that are not analysed.
 const UNKNOWN: f64 = 1.0 / 3.0;
+/// Selectivity of containment in arrays and documents: PostgreSQL's default for arrays.
+const CONTAINED: f64 = 0.005;
 /// Assumed number of iterations of a recursive query.
 pub(super) const ROUNDS: f64 = 10.0;
 /// Assumed rows of a table function, a system view or a named query.
@@ -400,7 +402,11 @@ impl Estimator<'_> {
                 None => match as_operator(conjunct).map(|(symbol, ..)| symbol) {
                     Some("~~" | "~~*" | "~" | "~*") => MATCH,
                     Some("!~~" | "!~~*" | "!~" | "!~*") => 1.0 - MATCH,
-                    _ => as_equal_to_any(conjunct).map_or(UNKNOWN, |(operand, _)| {
+                    Some("@>" | "<@" | "&&" | "?" | "?|" | "?&" | "@?" | "@@") => CONTAINED,
+                    _ => as_equal_to_any(conjunct).map_or(UNKNOWN, |(operand, array)| {
+                        if is_free(operand) && !is_free(array) {
+                            return CONTAINED;
+                        }
                         (ARRAY_VALUES as f64 / self.distinct(operand, plan)).min(1.0)
                     }),
                 },

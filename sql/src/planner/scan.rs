@@ -42,13 +42,16 @@ pub(super) fn provides_order(
 }
 
 /// Returns the chosen path, and if that is an index for time travel, the path for times before the
-/// history of the index. Such an index does not provide an order, which the other path may lack.
-/// Row versions are read from the table, in no order: several have one key.
+/// history of the index; if it is an inverted index, the path without such indexes. Such an index
+/// does not provide an order, which the other path may lack. Row versions are read from the table,
+/// in no order: several have one key.
 fn choose_paths(question: &ScanRequirements<'_>) -> (PathCandidate, Option<PathCandidate>) {
     let candidate = choose(question);
     let ScanRequirements { scan, conjuncts, .. } = *question;
     if scan.system_time.is_none() || scan.lock.is_some() {
-        return (candidate, None);
+        let other = ScanRequirements { may_use_inverted: false, groups: None, ..*question };
+        let other = candidate.inverted.as_ref().map(|_| choose(&other));
+        return (candidate, other.map(|path| PathCandidate { order: None, ..path }));
     }
     let all = ScanRequirements::of_all(scan, conjuncts);
     if scan.has_versions() {
@@ -94,7 +97,7 @@ pub(super) fn build(
         groups: groups.as_ref(),
         ..ScanRequirements::of_first(scan, &conjuncts, (&order, goal))
     };
-    let (candidate, before_index_history) = choose_paths(&question);
+    let (candidate, without_index) = choose_paths(&question);
     let ordered = candidate.order.is_some() && !order.is_empty();
     let PathOrder { reverse, merged } = candidate.order.unwrap_or_default();
     // Conditions that must be evaluated in the session become a filter above, unless the path
@@ -112,18 +115,21 @@ pub(super) fn build(
         (Some(_), None) => Some(0.0),
         _ => notes.path_cost(&candidate, &question),
     };
-    let mut node = scan_node(scan, (&conjuncts, &rest), candidate, cost);
+    let with_lock = |node: ScanNode| {
+        let lock = scan.lock.map(|lock| {
+            let read = node.lookup.as_ref().map_or(&node.read, |lookup| &lookup.read);
+            let recheck = all(conjuncts.clone()).map(|predicate| over(predicate, read));
+            ScanLock { lock, recheck }
+        });
+        ScanNode { lock, goal: goal.clone(), ..node }
+    };
+    let mut node = with_lock(scan_node(scan, (&conjuncts, &rest), candidate, cost));
     node.path = AccessPath { reverse, ordered, merged, ..node.path };
-    node.lock = scan.lock.map(|lock| {
-        let read = node.lookup.as_ref().map_or(&node.read, |lookup| &lookup.read);
-        ScanLock { lock, recheck: all(conjuncts.clone()).map(|predicate| over(predicate, read)) }
+    node.without_index = without_index.map(|path| {
+        let is_own = |position: &usize| !conjuncts[*position].is_session_only();
+        let rest: Vec<usize> = path.rest.iter().copied().filter(is_own).collect();
+        Arc::new(with_lock(scan_node(scan, (&conjuncts, &rest), path, None)))
     });
-    node.before_index_history = before_index_history.map(|path| {
-        let rest = path.rest.clone();
-        let scan = scan_node(scan, (&conjuncts, &rest), path, None);
-        Arc::new(ScanNode { goal: goal.clone(), ..scan })
-    });
-    node.goal = goal;
     let node = Node::Scan(Arc::new(node));
     let node = match called {
         None => node,
@@ -181,7 +187,7 @@ fn scan_node(
         output: reading.output,
         types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
         system_time: scan.system_time.clone(),
-        before_index_history: None,
+        without_index: None,
         lock: None,
         goal: None,
         sections: OnceLock::new(),
@@ -196,6 +202,7 @@ pub(super) fn path_of(candidate: PathCandidate, cost: Option<f64>) -> AccessPath
         layout: candidate.layout,
         conditions: candidate.conditions,
         branches: candidate.branches,
+        inverted: candidate.inverted,
         shape: candidate.shape,
         reverse: false,
         ordered: false,
@@ -305,7 +312,7 @@ pub(super) fn narrow(scan: Arc<ScanNode>, used: &[usize]) -> Arc<ScanNode> {
     let Ok(mut scan) = Arc::try_unwrap(scan) else { unreachable!("a scan is shared once built") };
     scan.output = used.iter().map(|&column| scan.output[column]).collect();
     scan.types = used.iter().map(|&column| scan.types[column].clone()).collect();
-    scan.before_index_history = scan.before_index_history.map(|scan| narrow(scan, used));
+    scan.without_index = scan.without_index.map(|scan| narrow(scan, used));
     let recheck = scan.lock.as_mut().and_then(|lock| lock.recheck.as_mut());
     match &mut scan.lookup {
         Some(lookup) => {

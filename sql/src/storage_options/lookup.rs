@@ -105,7 +105,8 @@ fn names(fits: impl Fn(&OptionSpec) -> bool) -> Vec<&'static str> {
 /// Returns the error for an option that does not exist.
 pub(crate) fn unrecognized(name: &Ident, scope: OptionScope) -> Error {
     let error = err!(INVALID_PARAMETER_VALUE: "unrecognized parameter \"{}\"", name.value; at name.position);
-    if !matches!(scope, OptionScope::Index | OptionScope::HashIndex) {
+    let of_indexes = [OptionScope::Index, OptionScope::HashIndex, OptionScope::InvertedIndex];
+    if !of_indexes.contains(&scope) {
         return error;
     }
     let own = names(|spec| spec.scopes.contains(&scope) && !spec.is_parameter());

@@ -10,7 +10,7 @@ use store::descriptor::{
 };
 use store::quota::QuotaKind;
 
-use crate::ast::TableOption;
+use crate::ast::{IndexMethod, TableOption};
 use crate::error::{Error, Result};
 use crate::storage_options::parse::OptionKind::{Bool, Bytes, Integer, Real, Special, Word};
 use crate::storage_options::parse::{
@@ -52,12 +52,25 @@ pub enum OptionScope {
     Index,
     /// An index created `USING hash`.
     HashIndex,
+    /// An inverted index, created `USING gin`.
+    InvertedIndex,
     /// The index of a PRIMARY KEY or UNIQUE constraint.
     Constraint,
     /// A column.
     Column,
     /// A role.
     Role,
+}
+
+impl OptionScope {
+    /// Returns the scope of an index.
+    pub fn of_index(method: IndexMethod) -> OptionScope {
+        match method {
+            IndexMethod::Btree => OptionScope::Index,
+            IndexMethod::Hash => OptionScope::HashIndex,
+            IndexMethod::Gin => OptionScope::InvertedIndex,
+        }
+    }
 }
 
 /// Effect of ALTER … SET and RESET on an option.
@@ -182,7 +195,8 @@ macro_rules! options {
 }
 
 const TABLES: &[OptionScope] = &[OptionScope::Table];
-const INDEXES: &[OptionScope] = &[OptionScope::Table, OptionScope::Index, OptionScope::HashIndex];
+const INDEXES: &[OptionScope] =
+    &[OptionScope::Table, OptionScope::Index, OptionScope::HashIndex, OptionScope::InvertedIndex];
 const FAMILIES: &[OptionScope] = &[OptionScope::Table, OptionScope::Family];
 const QUOTAS: &[OptionScope] = &[OptionScope::Table, OptionScope::Role];
 
@@ -275,6 +289,8 @@ options! {
     }
     parameters {
         "fillfactor" => Integer(10, 100), [Table, Index, HashIndex, Constraint];
+        "fastupdate" => Bool, [InvertedIndex];
+        "gin_pending_list_limit" => Integer(64, INTEGER_MAX), [InvertedIndex];
         "deduplicate_items" => Bool, [Index, Constraint];
         "toast_tuple_target" => Integer(128, 8_160), [Table];
         "parallel_workers" => Integer(0, 1_024), [Table];

@@ -5,10 +5,12 @@
 //! requested [`Layout`].
 
 use types::expr::Expr;
+use types::inverted::InvertedClass;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, CheckOption, Collation, Deferral, ReferentialAction};
+use crate::ast::{self, CheckOption, Collation, Deferral, IndexMethod, ReferentialAction};
 use crate::catalog::domain::{Domain, VALUE};
+use crate::catalog::record::IndexRecord;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, collation};
 use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
@@ -278,11 +280,14 @@ pub(super) fn index(
         SystemRelationKind::Index(table, index) => index_record(shown.reader.catalog, table, index),
         _ => None,
     };
-    let retained = record.map(|index| index.retained.clone()).unwrap_or_default();
+    let method = record.map(IndexRecord::method).unwrap_or_default();
     let listed = (0..).zip(keys.iter().zip(texts)).map(|(position, (key, text))| {
-        let mut classes = retained.operator_classes.iter();
-        let class = classes.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
-        ordered(key, text, (class, is_primary))
+        let written = record.and_then(|record| record.operator_class(position));
+        let is_default = |name: &&str| {
+            let of_type = InvertedClass::default_of(&key.sql_type.base);
+            method == IndexMethod::Gin && of_type.is_some_and(|class| class.name() == *name)
+        };
+        ordered(key, text, (written.filter(|name| !is_default(name)), is_primary))
     });
     let mut text = format!(
         "CREATE {}INDEX {} ON {} USING {} ({})",
@@ -292,7 +297,7 @@ pub(super) fn index(
             true => identifier(&table.name),
             false => qualified(objects.namespace(relation.schema), &table.name),
         },
-        if retained.is_hash { "hash" } else { "btree" },
+        method.name(),
         listed.collect::<Vec<_>>().join(", ")
     );
     if !include.is_empty() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
+use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind};
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, Parameter, ReplicaIdentity};
@@ -38,8 +38,10 @@ use crate::system::{
 pub(super) const HEAP: u32 = 2;
 /// OID of access method `btree`.
 pub(super) const BTREE: u32 = 403;
-/// OID of access method `hash`; hash indexes are stored ordered, as all are.
+/// OID of access method `hash`; hash indexes are stored ordered, as `btree` ones are.
 pub(super) const HASH: u32 = 405;
+/// OID of access method `gin`.
+const GIN: u32 = 2_742;
 /// OID of tablespace `pg_default`.
 pub(super) const TABLESPACE: u32 = 1_663;
 /// `pg_index.indoption`: descending order.
@@ -115,7 +117,8 @@ pub(super) fn class(
             (HEAP, rows(table), checks, indexed)
         }
         SystemRelationKind::Index(table, index) => {
-            let method = if is_hash(catalog, table, index) { HASH } else { BTREE };
+            let record = index_record(catalog, table, index);
+            let method = method_oid(record.map(IndexRecord::method).unwrap_or_default());
             let statistics = catalog.statistics(table.id);
             let entries = match index.spec.predicate {
                 Some(_) => statistics.and_then(|statistics| statistics.entries(index.oid)),
@@ -228,8 +231,12 @@ pub(super) fn index_record<'c>(
     catalog.record(table.oid)?.indexes.iter().find(|one| one.oid == index.oid)
 }
 
-fn is_hash(catalog: &Catalog, table: &Table, index: &Index) -> bool {
-    index_record(catalog, table, index).is_some_and(|index| index.retained.is_hash)
+fn method_oid(method: IndexMethod) -> u32 {
+    match method {
+        IndexMethod::Btree => BTREE,
+        IndexMethod::Hash => HASH,
+        IndexMethod::Gin => GIN,
+    }
 }
 
 fn collation_oid(collation: Option<Collation>) -> Datum {
@@ -552,11 +559,10 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         SystemRelationKind::Index(table, index) => index_record(catalog, table, index),
         _ => None,
     };
-    let retained = record.map(|index| index.retained.clone()).unwrap_or_default();
+    let method = method_oid(record.map(IndexRecord::method).unwrap_or_default());
     let classes = (0..).zip(&keys).map(|(position, key)| {
-        let mut written = retained.operator_classes.iter();
-        let name = written.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
-        oid(pg_opclass::of_key(&key.sql_type.base, name, retained.is_hash))
+        let name = record.and_then(|record| record.operator_class(position));
+        oid(pg_opclass::of_key(&key.sql_type.base, name, method))
     });
     let number = match &relation.kind {
         SystemRelationKind::Index(_, index) => index.oid,

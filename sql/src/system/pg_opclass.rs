@@ -1,12 +1,12 @@
 //! Operator classes of index keys, and the rows of `pg_amop`.
 //!
-//! All operator classes of a type have the same order here. An index shows the class that its
-//! definition names, else the default of the type. OIDs are PostgreSQL's.
+//! All ordered operator classes of a type have the same order here. An index shows the class that
+//! its definition names, else the default of the type. OIDs are PostgreSQL's.
 
 use ahash::AHashMap;
 use types::DataType;
 
-use crate::system::pg_catalog::{BTREE, HASH};
+use crate::system::pg_catalog::BTREE;
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{char, int2, oid};
 use crate::system::{Row, constants, pg_proc};
@@ -14,9 +14,9 @@ use crate::system::{Row, constants, pg_proc};
 /// Offset from the OID of an operator to the OID of its row in `pg_amop`.
 const FIRST_MEMBER: u32 = 5_000;
 
-/// Returns the OID of the operator class of a key: the named one, or the type's default; 0 if
-/// there is none.
-pub(super) fn of_key(data_type: &DataType, name: Option<&str>, is_hash: bool) -> u32 {
+/// Returns the OID of the operator class of a key for an access method: the named one, or the
+/// type's default; 0 if there is none.
+pub(super) fn of_key(data_type: &DataType, name: Option<&str>, method: u32) -> u32 {
     let of = match data_type {
         DataType::Varchar => DataType::Text,
         DataType::Array(_) => DataType::AnyArray,
@@ -24,7 +24,7 @@ pub(super) fn of_key(data_type: &DataType, name: Option<&str>, is_hash: bool) ->
         DataType::Composite(_) => DataType::Record,
         other => other.clone(),
     };
-    let class = classes(if is_hash { HASH } else { BTREE }).find(|class| match name {
+    let class = classes(method).find(|class| match name {
         Some(name) => class.name == name,
         None => class.data_type == of.oid() && class.is_default,
     });

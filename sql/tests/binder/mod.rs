@@ -195,6 +195,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     let key = |expr| bound(expr, &columns, None);
     let name = create.name.as_ref().unwrap().value.clone();
     let spec = IndexSpec {
+        inverted: None,
         nulls_not_distinct: false,
         deferrable_unique: false,
         name: name.clone(),

@@ -6,9 +6,9 @@ use sql::parser::parse_statements;
 use crate::queries::database::Database;
 
 const TABLES: &[&str] = &[
-    "create table t (a int, b text, c bigint, d smallint, primary key (a, b desc))",
-    "create table t (a int, b text, c bigint, d smallint, primary key (b, a)) salt_buckets = 3",
-    "create table t (a int, b text, c bigint, d smallint, primary key (a desc, b))",
+    "create table t (a int, b text, c bigint, d smallint, e int[], primary key (a, b desc))",
+    "create table t (a int, b text, c bigint, d smallint, e int[], primary key (b, a)) salt_buckets = 3",
+    "create table t (a int, b text, c bigint, d smallint, e int[], primary key (a desc, b))",
 ];
 
 const INDEXES: &[&str] = &[
@@ -16,13 +16,26 @@ const INDEXES: &[&str] = &[
     "create index t_j on t (c desc, d) include (b)",
     "create index t_k on t (d nulls first, c)",
     "create index t_l on t (c) salt_buckets = 2",
+    "create index t_m on t using gin (e)",
+    "create index t_n on t using gin (e) salt_buckets = 2",
 ];
 
 fn row() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec!["", "a", "ab", "abc", "b", "ba", "é"]);
     let wide = prop_oneof![Just("null".to_owned()), (-3i64..4).prop_map(|c| c.to_string())];
     let narrow = prop_oneof![Just("null".to_owned()), (-2i16..3).prop_map(|d| d.to_string())];
-    (-4i32..5, text, wide, narrow).prop_map(|(a, b, c, d)| format!("({a}, '{b}', {c}, {d})"))
+    let arrays = prop::sample::select(vec![
+        "null",
+        "'{}'",
+        "'{0}'",
+        "'{0,1}'",
+        "'{1,0,1}'",
+        "'{null}'",
+        "'{2,null}'",
+        "'{{0,2},{1,1}}'",
+    ]);
+    (-4i32..5, text, wide, narrow, arrays)
+        .prop_map(|(a, b, c, d, e)| format!("({a}, '{b}', {c}, {d}, {e})"))
 }
 
 fn comparison(column: &'static str, values: Vec<&'static str>) -> BoxedStrategy<String> {
@@ -53,6 +66,27 @@ fn rows_of_values() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Returns random conditions on the elements of an array.
+fn on_elements() -> impl Strategy<Value = String> {
+    let operator = prop::sample::select(vec!["@>", "<@", "&&", "="]);
+    let array = prop::sample::select(vec![
+        "'{}'",
+        "'{0}'",
+        "'{0,1}'",
+        "'{1,2,3}'",
+        "'{0,1,2}'",
+        "'{null}'",
+        "'{0,null}'",
+        "null",
+    ]);
+    let element = prop::sample::select(vec!["0", "1", "2", "3", "null", "99999999999"]);
+    prop_oneof![
+        3 => (operator.clone(), array.clone()).prop_map(|(o, array)| format!("e {o} {array}::int[]")),
+        1 => (operator, array).prop_map(|(o, array)| format!("{array}::int[] {o} e")),
+        1 => element.prop_map(|element| format!("{element} = any (e)")),
+    ]
+}
+
 fn condition() -> BoxedStrategy<String> {
     let integers = vec!["0", "1", "-2", "3", "99999999999", "-99999999999", "1.5", "null"];
     let leaf = prop_oneof![
@@ -61,6 +95,8 @@ fn condition() -> BoxedStrategy<String> {
         comparison("c", integers.clone()),
         comparison("d", integers),
         rows_of_values(),
+        on_elements(),
+        on_elements(),
         prop::sample::select(vec!["b like 'a%'", "b like 'ab'", "b like '%b'", "b like 'a_'"])
             .prop_map(str::to_owned),
     ];
@@ -98,10 +134,10 @@ proptest! {
     #[test]
     fn every_access_path_matches_full_scan(
         table in prop::sample::select(TABLES),
-        indexes in prop::sample::subsequence(vec![0, 1, 2, 3], 0..=3),
+        indexes in prop::sample::subsequence(vec![0, 1, 2, 3, 4, 5], 0..=4),
         rows in prop::collection::vec(row(), 0..40),
         conditions in prop::collection::vec(condition(), 40),
-        columns in prop::sample::select(vec!["a, b, c, d", "a, c", "b"]),
+        columns in prop::sample::select(vec!["a, b, c, d, e", "a, c", "b", "e"]),
     ) {
         let mut database = setup(table, &indexes, &rows);
         for condition in conditions {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::index::IndexSpec;
-use sql::ast::{ConstraintKind, CreateIndex, CreateTable, NullsOrder, OptionValue, SortOrder};
+use sql::ast::SortOrder;
+use sql::ast::{ConstraintKind, CreateIndex, CreateTable, IndexMethod, NullsOrder, OptionValue};
 use sql::binder::{NameContext, TableClause, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
 use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::expr::Expr;
+use types::inverted::InvertedClass;
 use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::{DataType, Datum, SqlType};
 
@@ -22,8 +24,8 @@ fn option(create: &[sql::ast::TableOption], name: &str) -> Option<usize> {
     }
 }
 
-fn key_column(column: usize, order: &SortOrder, nulls: &Option<NullsOrder>) -> KeyColumn {
-    let descending = matches!(order, SortOrder::Descending);
+fn key_column(column: usize, order: Option<SortOrder>, nulls: &Option<NullsOrder>) -> KeyColumn {
+    let descending = order == Some(SortOrder::Descending);
     let nulls_first = match nulls {
         Some(NullsOrder::First) => true,
         Some(NullsOrder::Last) => false,
@@ -44,7 +46,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let key: Vec<KeyColumn> = written
         .unwrap()
         .iter()
-        .map(|one| key_column(position(&one.name.name.value), &one.order, &one.nulls))
+        .map(|one| key_column(position(&one.name.name.value), Some(one.order), &one.nulls))
         .collect();
     let mut families = vec![FamilyDescriptor::new("0")];
     let (mut columns, mut layout_columns) = (Vec::new(), Vec::new());
@@ -177,10 +179,10 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let include: Vec<usize> =
         create.include.iter().map(|one| table.column_index(&one.name.value).unwrap()).collect();
     let primary_key: Vec<usize> = table.key_columns().collect();
+    let inverted = inverted_class(create, &keys);
     let types: Vec<DataType> = keys
         .iter()
-        .map(Expr::data_type)
-        .cloned()
+        .map(|key| inverted.map_or_else(|| key.data_type().clone(), |_| DataType::Bytea))
         .chain(
             primary_key
                 .iter()
@@ -192,7 +194,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         .keys
         .iter()
         .enumerate()
-        .map(|(position, one)| key_column(position, &one.order, &one.nulls))
+        .map(|(position, one)| key_column(position, one.order, &one.nulls))
         .collect();
     if !create.unique {
         let first = keys.len();
@@ -220,6 +222,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
     let splits = (1..layout.salt_buckets).map(|bucket| vec![bucket as u8]).collect();
     let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], splits);
     let spec = IndexSpec {
+        inverted,
         nulls_not_distinct: false,
         deferrable_unique: false,
         name: name.clone(),
@@ -238,6 +241,11 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         families: coprocessors::index::EntryFamilies::of_rows(),
     };
     (active(id, &name, spec), descriptor)
+}
+
+fn inverted_class(create: &CreateIndex, keys: &[Expr]) -> Option<InvertedClass> {
+    let is_inverted = create.method == IndexMethod::Gin;
+    is_inverted.then(|| InvertedClass::default_of(keys[0].data_type()).unwrap())
 }
 
 fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {

@@ -122,6 +122,7 @@ fn index() -> IndexRecord {
         building: true,
         deferral: Deferral::Deferred,
         primary: true,
+        inverted: Some(text("array_ops")),
         retained: IgnoredIndexAttributes {
             parameters: pairs("fillfactor", "70"),
             is_hash: true,

@@ -10,10 +10,12 @@ use store::quota::QuotaLimits;
 use store::transaction::TableLockMode;
 use store::{FamilyDescriptor, TableDescriptor};
 
-use crate::ast::{AlterOptions, Ident, OptionsChange, OptionsOwner, TableName, TableOption};
+use crate::ast::{
+    AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, TableName, TableOption,
+};
 use crate::catalog::ignored_attributes::set_parameter;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::TableRecord;
+use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::create_table::set_value_layouts;
@@ -236,14 +238,15 @@ impl Ddl<'_> {
         };
         let record = self.record_of(&catalog, table)?;
         let of = record.indexes.iter().find(|one| Some(one.oid) == index);
-        let is_hash = of.is_some_and(|index| index.retained.is_hash);
+        let method = of.map(IndexRecord::method).unwrap_or_default();
         let mut changes = Vec::new();
         for (name, written) in updates(change) {
-            if let Some(option) = written.filter(|_| is_hash) {
-                find(option, OptionScope::HashIndex)?;
-            }
             // The options of constraints are those of indexes that can be changed.
-            changes.push((name.value.as_str(), parameter(written, OptionScope::Constraint)?));
+            let scope = match method {
+                IndexMethod::Btree => OptionScope::Constraint,
+                method => OptionScope::of_index(method),
+            };
+            changes.push((name.value.as_str(), parameter(written, scope)?));
         }
         self.change_record(table.oid, |_, record| {
             let mut indexes = record.indexes.iter_mut();

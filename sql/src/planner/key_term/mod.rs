@@ -7,6 +7,7 @@
 
 pub(crate) mod computed_values;
 pub(super) mod generated;
+pub(super) mod inverted;
 
 use types::expr::Expr;
 use types::{DataType, Datum};

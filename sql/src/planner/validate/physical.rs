@@ -5,7 +5,9 @@ use types::expr::Expr;
 use types::rowcode::RowLayout;
 
 use crate::logical::{JoinKind, SortKey, pseudo_column_type, sort_keys};
-use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
+use crate::plan::scan::{
+    AccessPath, InvertedCondition, KeyCondition, KeyTerm, PathShape, ScanNode,
+};
 use crate::plan::{
     ApplyNode, DistinctNode, GroupingSetsNode, KeyJoinNode, KeyRange, LockRowsNode, LookupJoinNode,
     LoopJoinNode, Node, ProjectSetNode, RegionAggregateNode, RegionTopNNode, ValuesNode,
@@ -113,6 +115,15 @@ fn check_path(path: &AccessPath) -> Validation<()> {
     require(path.branches.is_empty() || path.conditions.is_empty(), || {
         "a path with conditions and alternatives".to_owned()
     })?;
+    if let Some(inverted) = &path.inverted {
+        require(path.conditions.is_empty() && path.branches.is_empty(), || {
+            "a scan of an inverted index with conditions on keys".to_owned()
+        })?;
+        inverted.operators().into_iter().try_for_each(|one| match one {
+            InvertedCondition::Operator { operand, .. } => row(&[]).check(operand),
+            _ => Ok(()),
+        })?;
+    }
     for conditions in path.branches.iter().chain([&path.conditions]) {
         require(conditions.len() <= keys.len(), || {
             format!("{} conditions on {} key columns", conditions.len(), keys.len())
@@ -179,8 +190,8 @@ fn check_scan(scan: &ScanNode) -> Validation<Vec<DataType>> {
     recheck.into_iter().try_for_each(|recheck| row(&rows).check_predicate(recheck))?;
     let output = picked(&rows, &scan.output)?;
     same("the output of a scan", &output, &scan.types)?;
-    if let Some(before) = &scan.before_index_history {
-        same("the scan before the history of an index", &check_scan(before)?, &output)?;
+    if let Some(other) = &scan.without_index {
+        same("the scan without its index", &check_scan(other)?, &output)?;
     }
     Ok(output)
 }
