@@ -7,7 +7,7 @@
 //! * [`build`]: fills an index from existing rows.
 //! * [`fill`]: fills an index from existing rows, with concurrent writers.
 //! * [`verify`]: compares an index with its table.
-//! * [`repair`]: corrects the differences.
+//! * [`mod@repair`]: corrects the differences.
 
 use std::sync::Arc;
 
