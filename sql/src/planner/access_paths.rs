@@ -448,26 +448,25 @@ fn generated_expression(table: &Table, column: usize) -> Option<Expr> {
     generated.filter(|_| table.is_never_null(column)).cloned()
 }
 
+/// Returns the part of a key that is a column of the table.
+fn of_table_column(table: &Table, position: usize, key: KeyColumn) -> KeyPart {
+    let data_type = &table.layout.columns[position].data_type;
+    let value = column(position, data_type);
+    KeyPart {
+        definition: definition(table, &value),
+        value,
+        key,
+        data_type: data_type.clone(),
+        name: table.columns[position].name.clone(),
+        nullable: !table.is_never_null(position),
+        generated: generated_expression(table, position),
+    }
+}
+
 fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
     let table = &question.scan.table;
-    let parts: Vec<KeyPart> = table
-        .layout
-        .key
-        .iter()
-        .map(|&key| {
-            let data_type = &table.layout.columns[key.column].data_type;
-            let value = column(key.column, data_type);
-            KeyPart {
-                definition: definition(table, &value),
-                value,
-                key,
-                data_type: data_type.clone(),
-                name: table.columns[key.column].name.clone(),
-                nullable: !table.is_never_null(key.column),
-                generated: generated_expression(table, key.column),
-            }
-        })
-        .collect();
+    let parts: Vec<KeyPart> =
+        table.layout.key.iter().map(|&key| of_table_column(table, key.column, key)).collect();
     candidate(question, &parts, None, table.id, Arc::clone(&table.layout))
 }
 
@@ -495,19 +494,7 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
                     generated: as_column(value)
                         .and_then(|column| generated_expression(table, column)),
                 },
-                None => {
-                    let base = primary_key[key.column - spec.keys.len()];
-                    let value = column(base, data_type);
-                    KeyPart {
-                        definition: definition(table, &value),
-                        value,
-                        key,
-                        data_type: data_type.clone(),
-                        name: table.columns[base].name.clone(),
-                        nullable: !table.is_never_null(base),
-                        generated: generated_expression(table, base),
-                    }
-                }
+                None => of_table_column(table, primary_key[key.column - spec.keys.len()], key),
             }
         })
         .collect();
