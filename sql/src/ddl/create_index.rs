@@ -197,7 +197,7 @@ fn check_method(statement: &ast::CreateIndex) -> Result<()> {
     }
     if statement.keys.len() > 1 {
         let hint = "Create an index for each column.";
-        return Err(Error::not_supported("inverted indexes of several columns", hint));
+        return Err(Error::not_supported("an inverted index of several columns", hint));
     }
     Ok(())
 }
