@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sql::Engine;
 use sql::session::Session;
 use store::options::Options;
 use tokio::net::{TcpListener, TcpStream};
@@ -40,6 +41,8 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Period of the check for disconnected clients.
 const DISCONNECT_CHECK_PERIOD: Duration = Duration::from_millis(500);
+/// Period of the search for index builds that no session has.
+const INDEX_BUILD_PERIOD: Duration = Duration::from_secs(1);
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -145,12 +148,21 @@ pub struct Server {
 struct TablePass {
     /// Name in the log.
     name: &'static str,
+    /// Returns whether there may be something to do.
+    is_due: fn(&Engine) -> bool,
     /// Runs the pass; returns the number of changes.
     run: fn(&mut Session) -> sql::Result<usize>,
 }
 
-static AUTO_ANALYZE: TablePass = TablePass { name: "auto-analyze", run: Session::analyze_due };
-static NORMALIZER: TablePass = TablePass { name: "normalizer", run: Session::normalize_due };
+static AUTO_ANALYZE: TablePass =
+    TablePass { name: "auto-analyze", is_due: |_| true, run: Session::analyze_due };
+static NORMALIZER: TablePass =
+    TablePass { name: "normalizer", is_due: |_| true, run: Session::normalize_due };
+static INDEX_BUILD: TablePass = TablePass {
+    name: "index build",
+    is_due: |engine| engine.due_builds().is_ok_and(|builds| !builds.is_empty()),
+    run: Session::build_due,
+};
 
 impl Server {
     /// Binds the configured address. [`Server::run`] serves clients.
@@ -184,8 +196,11 @@ impl Server {
             log: config.log,
             stopping: receiver,
         };
-        let passes =
-            [(&AUTO_ANALYZE, config.analyze_period), (&NORMALIZER, config.normalizer_period)];
+        let passes = [
+            (&AUTO_ANALYZE, config.analyze_period),
+            (&NORMALIZER, config.normalizer_period),
+            (&INDEX_BUILD, Some(INDEX_BUILD_PERIOD)),
+        ];
         let passes = passes.into_iter().filter_map(|(pass, period)| Some((pass, period?)));
         let (service, passes) = (Arc::new(service), passes.collect());
         Ok(Server { listener, address, service, stopping, passes })
@@ -270,6 +285,9 @@ async fn table_pass_loop(service: Arc<Service>, pass: &'static TablePass, period
         tokio::select! {
             () = until_stopping(&mut stopping) => return,
             () = tokio::time::sleep(period) => {}
+        }
+        if !(pass.is_due)(service.database.engine()) {
+            continue;
         }
         let mut session = service.database.session(DEFAULT_USER);
         let cancel = session.cancel_handle();

@@ -40,6 +40,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject};
 use crate::error::{Error, Result};
+use crate::index_builds::{BUILDS_PREFIX, IndexBuild, IndexBuilds};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
@@ -114,6 +115,8 @@ pub struct Engine {
     pub prepared: PreparedTransactions,
     /// Spill area of the statements.
     pub(crate) spill: Arc<SpillArea>,
+    /// The running index builds.
+    pub(crate) index_builds: Arc<IndexBuilds>,
 }
 
 impl Engine {
@@ -142,6 +145,7 @@ impl Engine {
             sequences,
             prepared,
             spill,
+            index_builds: Arc::default(),
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
@@ -158,6 +162,31 @@ impl Engine {
         engine.apply_descriptors(tables.filter_map(|table| catalog.record(table)))?;
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
+    }
+
+    /// Returns the stored builds of indexes.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if a row is damaged; errors of the store.
+    pub(crate) fn stored_builds(&self) -> Result<Vec<IndexBuild>> {
+        let mut builds = Vec::new();
+        read_rows(&self.store, BUILDS_PREFIX, |_, value| {
+            builds.push(decode(value)?);
+            Ok(())
+        })?;
+        Ok(builds)
+    }
+
+    /// Returns the builds of indexes that no session has, and that have not failed.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if a row is damaged; errors of the store.
+    pub fn due_builds(&self) -> Result<Vec<IndexBuild>> {
+        let mut builds = self.stored_builds()?;
+        builds.retain(|one| one.error.is_none() && !self.index_builds.is_running(one.index));
+        Ok(builds)
     }
 
     /// Applies the catalog's descriptors of tables and their indexes to the store. Rows that are

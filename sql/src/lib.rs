@@ -97,6 +97,7 @@ pub mod session_objects;
 pub mod table_coprocessors;
 pub mod quotas;
 pub mod prepared_transactions;
+pub mod index_builds;
 pub mod engine;
 pub mod memory_governor;
 pub mod ddl;

@@ -15,6 +15,7 @@ mod expiry;
 mod family_crash;
 mod foreign_keys;
 mod history;
+mod index_build_crash;
 mod index_check;
 mod large_statements;
 mod long_unions;

@@ -17,25 +17,41 @@ use crate::violation;
 /// Rows that are read at a time.
 const FILL_ROWS: usize = 1000;
 
-/// Fills an index that the table's observers already maintain, with concurrent writers, and
-/// returns the number of rows read.
+/// Inputs of an index fill.
+#[derive(Clone, Copy)]
+pub struct IndexFill<'a> {
+    /// The table.
+    pub base_table: TableId,
+    /// The index.
+    pub spec: &'a IndexSpec,
+    /// Evaluation context of expressions.
+    pub context: &'a EvalContext,
+    /// First row whose entry may be missing.
+    pub first_row: &'a [u8],
+}
+
+/// Fills an index that the table's observers already maintain, with concurrent writers.
 ///
 /// Rows are processed in batches, each in its own transaction, which `begin` returns. A row is
 /// locked and its entry computed from its newest version, so that no entry of an older version is
 /// written. A transaction that waits for a row lock holds no other.
 ///
+/// `note` is called in the transaction that completes a batch, with its last row and the number of
+/// rows so far.
+///
 /// # Errors
 ///
-/// As [`index_build`](super::index_build); the index is then partially filled.
+/// As [`index_build`](super::index_build), and those of `note`; the index is then partially filled.
 pub fn index_fill(
     begin: &dyn Fn() -> Arc<Transaction>,
-    base_table: TableId,
-    spec: &IndexSpec,
-    context: &EvalContext,
-) -> store::Result<u64> {
+    inputs: &IndexFill<'_>,
+    mut note: impl FnMut(&Transaction, &[u8], u64) -> store::Result<()>,
+) -> store::Result<()> {
+    let IndexFill { base_table, spec, context, first_row } = *inputs;
     let reader = begin();
     reader.begin_statement();
-    let mut scanner = reader.scan(base_table, base_reads(spec).scan(Scan::all()))?;
+    let range = Scan::range(first_row.to_vec(), None);
+    let mut scanner = reader.scan(base_table, base_reads(spec).scan(range))?;
     let mut rows_of = LockedRows::new(base_table, spec, context)?;
     let mut rows = CellBatch::new();
     let mut row_count = 0;
@@ -47,10 +63,13 @@ pub fn index_fill(
             let transaction = begin();
             transaction.begin_statement();
             done += fill(&mut rows_of, &transaction, &keys[done..])?;
+            if let Some(last) = keys.last().filter(|_| done == keys.len()) {
+                note(&transaction, last, row_count)?;
+            }
             transaction.commit()?;
         }
     }
-    Ok(row_count)
+    Ok(())
 }
 
 /// Writes the entries of the first of some rows and returns their number. Stops before a row that

@@ -30,7 +30,7 @@ pub mod repair;
 pub use build::{BuildEnvironment, index_build};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use families::{EntryFamilies, EntryFamily};
-pub use fill::index_fill;
+pub use fill::{IndexFill, index_fill};
 pub use observer::IndexObserver;
 pub use repair::{RepairOutcome, repair};
 pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check};

@@ -443,6 +443,8 @@ pub struct CreateIndex {
     pub unique: bool,
     /// `CONCURRENTLY`: writers of the table are not blocked.
     pub concurrently: bool,
+    /// `ASYNC`: built by the server, after the commit.
+    pub is_async: bool,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
     /// Its name; chosen automatically if omitted. Its schema is the table's.

@@ -91,7 +91,7 @@ pub fn record(
         descriptor: descriptor.into(),
         nulls_not_distinct: statement.nulls_not_distinct,
         predicate: predicate(statement, &columns, names)?,
-        building: statement.concurrently,
+        building: statement.concurrently || statement.is_async,
         deferral: Default::default(),
         primary: Default::default(),
         inverted,

@@ -122,6 +122,7 @@ impl Ddl<'_> {
                 let indexes = catalog.table(*table).into_iter().flat_map(|table| &table.indexes);
                 if let Some(index) = indexes.into_iter().find(|index| index.name == *name) {
                     self.forget_index_history(*table, index.oid)?;
+                    self.end_build(index.oid)?;
                 }
                 self.change_left((*table, self.index_drop_mode), true, |changes, record| {
                     let dropped = record.indexes.iter().filter(|index| index.name == *name);

@@ -278,6 +278,7 @@ impl LikeSource<'_> {
         Ok(CreateIndex {
             unique: index.unique,
             concurrently: false,
+            is_async: false,
             if_not_exists: false,
             name: None,
             table: table.clone(),

@@ -85,6 +85,7 @@ use crate::catalog::table::{IndexState, Table};
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
+use crate::index_builds::IndexBuild;
 use crate::relation_assembly;
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
@@ -260,7 +261,8 @@ impl Ddl<'_> {
         {
             return Ok(None);
         }
-        self.waits_without_queueing = statement.concurrently;
+        let is_online = statement.concurrently || statement.is_async;
+        self.waits_without_queueing = is_online;
         self.lock_table(table.id, TableLockMode::Share)?;
         self.refuse_pending(&table, "CREATE INDEX")?;
         let id = self.take_ids(1)?;
@@ -275,6 +277,9 @@ impl Ddl<'_> {
         record.indexes.push(index);
         let at = record.indexes.len() - 1;
         self.build_index(&catalog, &table, record, at)?;
+        if is_online {
+            self.store_build(&IndexBuild::new((table.oid, table.id), (id, TableId(id))))?;
+        }
         Ok(Some((table.oid, id)))
     }
 
@@ -445,6 +450,16 @@ impl Ddl<'_> {
         self.changes.created.push(descriptor.id);
         self.transaction.created_table(descriptor.id)?;
         Ok(())
+    }
+
+    /// Stores the state of an index build.
+    pub fn store_build(&self, build: &IndexBuild) -> Result<()> {
+        Ok(self.transaction.mutate(CATALOG_TABLE, vec![build.row()])?)
+    }
+
+    /// Removes the state of the build of an index.
+    pub fn end_build(&self, index: u32) -> Result<()> {
+        Ok(self.transaction.mutate(CATALOG_TABLE, vec![IndexBuild::delete(index)])?)
     }
 
     /// Stores an object and adds it to the visible catalog.

@@ -3,8 +3,8 @@
 //! CREATE INDEX CONCURRENTLY first commits the index in the building state: from that commit on
 //! writers maintain it, and queries do not use it. Then
 //! [`index_fill`](coprocessors::index::index_fill) adds the entries of the existing rows, and
-//! another commit activates it for queries. After a crash an incomplete index remains invalid
-//! until it is dropped or REINDEXed.
+//! another commit activates it for queries. The state of the build is stored
+//! ([`index_builds`](crate::index_builds)); after a crash the server resumes it.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::pre_split::salt_points;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
+use crate::index_builds::IndexBuild;
 
 /// The suffix of the name of a new index until it replaces the old one.
 const NEW_FORM: &str = "_ccnew";
@@ -88,7 +89,8 @@ impl Ddl<'_> {
         self.changes.dropped.push(rebuilt.descriptor.id);
         Arc::make_mut(&mut rebuilt.descriptor).id = TableId(id);
         rebuilt.building = false;
-        self.build_index(&catalog, &table, record, at)
+        self.build_index(&catalog, &table, record, at)?;
+        self.end_build(index)
     }
 
     /// Creates a new copy of an index, to be filled concurrently with writers; returns it. `None`
@@ -125,13 +127,21 @@ impl Ddl<'_> {
         record.indexes.push(new);
         let at = record.indexes.len() - 1;
         self.build_index(&catalog, &table, record, at)?;
+        let build = IndexBuild::new((oid, table.id), (added.1, TableId(added.1)));
+        self.store_build(&IndexBuild { replaces: Some(index), ..build })?;
         Ok(Some(added))
     }
 
-    /// Replaces an index by its new copy, which is complete.
-    pub fn replace_index(&mut self, (oid, index): IndexOf, new_form: u32) -> Result<()> {
+    /// Replaces an index by its new copy, if these store tables of table and copy are complete.
+    /// Returns whether that is so, or one of them was dropped.
+    pub fn replace_index(
+        &mut self,
+        (oid, index): IndexOf,
+        new_form: u32,
+        filled: (TableId, TableId),
+    ) -> Result<bool> {
         let catalog = self.changes.catalog(self.engine);
-        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(true) };
         // Readers do not matter: the store table that an old snapshot reads is dropped later.
         self.waits_without_queueing = true;
         self.lock_table(table.id, TableLockMode::Share)?;
@@ -139,9 +149,17 @@ impl Ddl<'_> {
         let find =
             |record: &TableRecord, oid: u32| record.indexes.iter().position(|one| one.oid == oid);
         let Some(new) = find(&record, new_form).map(|at| record.indexes.remove(at)) else {
-            return Ok(());
+            return Ok(true);
         };
-        let Some(at) = find(&record, index) else { return Ok(()) };
+        if (table.id, new.descriptor.id) != filled {
+            return Ok(false);
+        }
+        self.end_build(new_form)?;
+        let Some(at) = find(&record, index) else {
+            self.changes.dropped.push(new.descriptor.id);
+            self.store_changed(&table, record)?;
+            return Ok(true);
+        };
         let old = &mut record.indexes[at];
         self.changes.dropped.push(old.descriptor.id);
         let descriptor = Arc::make_mut(&mut old.descriptor);
@@ -150,20 +168,32 @@ impl Ddl<'_> {
         old.salt_buckets = new.salt_buckets;
         old.building = false;
         self.begin_index_history(oid, index)?;
-        self.store_changed(&table, record)
+        self.end_build(index)?;
+        self.store_changed(&table, record)?;
+        Ok(true)
     }
 
-    /// Activates a complete index for queries.
-    pub fn finish_index(&mut self, (oid, index): IndexOf) -> Result<()> {
+    /// Activates an index for queries, if these store tables of table and index are complete.
+    /// Returns whether that is so, or one of them was dropped.
+    pub fn finish_index(
+        &mut self,
+        (oid, index): IndexOf,
+        filled: (TableId, TableId),
+    ) -> Result<bool> {
         let catalog = self.changes.catalog(self.engine);
-        let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
+        let Some(table) = catalog.table(oid).cloned() else { return Ok(true) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(built) = record.indexes.iter_mut().find(|one| one.oid == index) else {
-            return Ok(());
+            return Ok(true);
         };
+        if (table.id, built.descriptor.id) != filled {
+            return Ok(false);
+        }
         built.building = false;
         self.begin_index_history(oid, index)?;
-        self.store_changed(&table, record)
+        self.end_build(index)?;
+        self.store_changed(&table, record)?;
+        Ok(true)
     }
 
     /// Drops an index that could not be filled.

@@ -372,8 +372,7 @@ impl TokenCursor<'_> {
                 self.take_words(&["split", "on"]);
                 splits.extend(self.parenthesized(Self::split_point)?);
             } else if self.is_word("async") {
-                return Err(ParseError::unsupported("ASYNC", self.position())
-                    .with_hint("Omit it. The statement builds the index."));
+                return Ok(());
             } else if self.is_words(&["on", "commit"]) {
                 return Ok(());
             } else if self.is_word("tablespace") {
@@ -486,6 +485,7 @@ impl TokenCursor<'_> {
         let mut index = CreateIndex {
             unique,
             concurrently,
+            is_async: false,
             if_not_exists,
             name,
             table,
@@ -506,6 +506,10 @@ impl TokenCursor<'_> {
             index.predicate = Some(self.source_expr()?);
         }
         self.tail(&mut index.options, &mut index.splits)?;
+        if self.take_word("async") {
+            index.is_async = true;
+            self.tail(&mut index.options, &mut index.splits)?;
+        }
         Ok(Statement::CreateIndex(Box::new(index)))
     }
 

@@ -51,7 +51,7 @@ impl Session {
             | Statement::SetTransaction(_)
             | Statement::SetSnapshot(_) => return self.run_transaction(statement),
             other if is_two_phase(other) => return self.run_two_phase(statement),
-            Statement::CreateIndex(create) if create.concurrently => {
+            Statement::CreateIndex(create) if create.concurrently && !create.is_async => {
                 self.create_concurrently(create)?;
             }
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,

@@ -16,6 +16,7 @@ use types::datum::Nested;
 use crate::activity::SessionActivity;
 use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
 use crate::error::{Error, Result};
+use crate::index_builds::BuildProgress;
 use crate::prepared_transactions::PreparedTransactionRow;
 use crate::session_objects::{CursorRow, StatementRow};
 use crate::system::catalog_objects::{DATABASE, DATABASE_NAME};
@@ -258,6 +259,24 @@ pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Ve
         ])
     };
     source.engine.sessions.all().iter().map(|activity| row(activity)).collect()
+}
+
+/// `pg_stat_progress_create_index`
+pub(super) fn index_builds(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
+    let row = |one: &BuildProgress| {
+        shape.row([
+            ("pid", int4(one.session)),
+            ("datid", oid(DATABASE)),
+            ("datname", text(DATABASE_NAME)),
+            ("relid", oid(one.table)),
+            ("index_relid", oid(one.index)),
+            ("command", text(one.command)),
+            ("phase", text("building index: scanning table")),
+            ("tuples_total", int8(one.rows_total)),
+            ("tuples_done", int8(one.rows_done.load(Ordering::Relaxed))),
+        ])
+    };
+    source.engine.index_builds.all().iter().map(|one| row(one)).collect()
 }
 
 /// `pg_prepared_xacts`

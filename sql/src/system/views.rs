@@ -37,6 +37,7 @@ pub(super) fn rows(
         "pg_settings" => settings(shape, source),
         "pg_stat_activity" => session::activity(shape, source),
         "pg_prepared_statements" => session::prepared_statements(shape, source),
+        "pg_stat_progress_create_index" => session::index_builds(shape, source),
         "pg_prepared_xacts" => session::prepared_transactions(shape, source),
         "pg_cursors" => session::cursors(shape, source),
         "pg_locks" => locks::locks(shape, source),

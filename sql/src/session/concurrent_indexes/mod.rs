@@ -2,18 +2,19 @@
 //!
 //! An index is committed in the state of being built, so that writers maintain it, then filled in
 //! short transactions, and finally made usable. REINDEX builds a second index in this way and
-//! replaces the old one by it.
+//! replaces the old one by it. The server resumes builds that a crash interrupted, and executes
+//! those with ASYNC.
 
+mod build;
 mod check;
 mod salting;
-
-use std::sync::Arc;
 
 use types::Datum;
 
 use crate::ast::{CreateIndex, Drop, IsolationLevel, Reindex, ReindexTarget};
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result};
+use crate::index_builds::IndexBuild;
 use crate::session::Session;
 use crate::session::transaction::OpenTransaction;
 use crate::settings::TransactionModeSet;
@@ -28,8 +29,7 @@ impl Session {
         self.reject_in_block("CREATE INDEX CONCURRENTLY")?;
         let added = self.in_ddl("CREATE INDEX", |ddl| ddl.add_index(create))?;
         let Some(index) = added else { return Ok(()) };
-        self.fill_online(index)?;
-        self.in_ddl("CREATE INDEX", |ddl| ddl.finish_index(index))
+        self.build_online(index, None, "CREATE INDEX CONCURRENTLY")
     }
 
     /// Rejects what DROP INDEX CONCURRENTLY does not support. Otherwise it is executed as DROP
@@ -99,30 +99,31 @@ impl Session {
         let Some(new_form) = new_form else {
             return Ok(());
         };
-        self.fill_online(new_form)?;
-        self.in_any_ddl(|ddl| ddl.replace_index(index, new_form.1))
+        self.build_online(new_form, Some(index.1), "REINDEX CONCURRENTLY")
     }
 
-    /// Commits an index in the state of being built, so that writers maintain it, and fills it.
-    /// Removes it if that fails.
-    fn fill_online(&mut self, index: IndexOf) -> Result<()> {
+    /// Commits an index in the state of being built, so that writers maintain it, fills it and
+    /// makes it usable. Removes it if that fails.
+    fn build_online(
+        &mut self,
+        index: IndexOf,
+        replaces: Option<u32>,
+        command: &'static str,
+    ) -> Result<()> {
+        let claim = self.claim_build(index, command);
         self.commit()?;
-        let filled = self.fill_beside_writers(index);
-        if filled.is_err() {
+        let catalog = self.engine.catalog();
+        let (Some(claim), Some((table, of))) = (claim, index_of(&catalog, index)) else {
+            return Ok(());
+        };
+        let build = IndexBuild::new((index.0, table), (index.1, of.spec.store_table));
+        let built = self.fill_and_finish(IndexBuild { replaces, ..build }, &claim);
+        if built.is_err() {
+            self.rollback();
             self.in_any_ddl(|ddl| ddl.abandon_index(index))?;
             self.commit()?;
         }
-        filled
-    }
-
-    fn fill_beside_writers(&mut self, index: IndexOf) -> Result<()> {
-        let catalog = self.catalog();
-        let Some((table, index)) = index_of(&catalog, index) else { return Ok(()) };
-        self.engine.store().wait_for_commits()?;
-        let eval = self.eval_context(&self.begin_short(), Vec::new());
-        let begin = || Arc::clone(&self.begin_short().transaction);
-        coprocessors::index::index_fill(&begin, table, &index.spec, &eval)?;
-        Ok(())
+        built
     }
 
     /// Begins one of the short transactions that change an index.

@@ -1,4 +1,4 @@
-//! Views `bennu.tables`, `bennu.views`, `bennu.sequences` and `bennu.settings`: objects of the
+//! Views `bennu.tables`, `bennu.indexes`, `bennu.views`, `bennu.sequences` and `bennu.settings`: objects of the
 //! catalog, and the session's settings.
 
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use types::DataType;
 
 use crate::catalog::name::ObjectName;
 use crate::catalog::sequence::Sequence;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::view::View;
 use crate::error::Result;
+use crate::index_builds::IndexBuild;
 use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
@@ -32,6 +33,17 @@ system_view! {
             "Size of the files of one family above which a region is too large";
         memstore_flushsize Int8 = table.descriptor.memstore_flush_bytes,
             "Size of a region's memstores at which they are flushed; NULL: the server's";
+    }
+}
+
+system_view! {
+    INDEXES: "indexes", "Indexes and their builds", indexes => |(table, index, build)| {
+        index_name Text = ObjectName::new(&table.schema, &index.name).short(), "Name, with the schema unless that is public";
+        table_name Text = table.full_name().short(), "Table";
+        state Text = index_state(&index, build.as_ref()), "`active`; `building`: maintained, not yet used by queries; `failed`: the build has failed; `invalid`: to be rebuilt";
+        salt_buckets Int4 = index.spec.layout.salt_buckets, "Number of salt buckets; 0: not salted";
+        rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries are written, in a build beside writers; NULL: none is stored";
+        error Text = build.as_ref().and_then(|build| build.error.clone()), "Error of the failed build";
     }
 }
 
@@ -104,4 +116,26 @@ fn sequences(source: &SystemContext) -> Result<Vec<SequenceStatus<'_>>> {
 
 fn settings(source: &SystemContext) -> Result<Vec<(&'static str, &str, &'static str)>> {
     Ok(source.settings.show_all().collect())
+}
+
+type IndexRow = (Arc<Table>, Arc<Index>, Option<IndexBuild>);
+
+fn indexes(source: &SystemContext) -> Result<Vec<IndexRow>> {
+    let builds = source.engine.stored_builds()?;
+    let build = |index: &Index| builds.iter().find(|one| one.index == index.oid).cloned();
+    let tables = source.catalog.tables().into_iter();
+    let rows = tables.flat_map(|table| {
+        let row = |index: &Arc<Index>| (Arc::clone(table), Arc::clone(index), build(index));
+        table.indexes.iter().map(row).collect::<Vec<_>>()
+    });
+    Ok(rows.collect())
+}
+
+fn index_state(index: &Index, build: Option<&IndexBuild>) -> &'static str {
+    match (index.state, build) {
+        (IndexState::Active, _) => "active",
+        (IndexState::Building, Some(build)) if build.error.is_none() => "building",
+        (IndexState::Building, Some(_)) => "failed",
+        (IndexState::Building, None) => "invalid",
+    }
 }

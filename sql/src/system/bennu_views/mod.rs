@@ -60,6 +60,7 @@ pub static VIEWS: &[SystemView] = &[
     storage::STORE_FILES,
     regions::NORMALIZER_PLAN,
     regions::REPLICAS,
+    catalog::INDEXES,
 ];
 
 /// Value of a column.

@@ -1,0 +1,153 @@
+//! Index builds with concurrent writers: their stored state, and the progress of running ones.
+//!
+//! A build has a row in the catalog table under [`BUILDS_PREFIX`]. The transaction that creates
+//! the index writes it, those that add entries advance it, and the one that makes the index usable
+//! deletes it. So a build that a crash interrupted resumes after the last committed entries
+//! ([`Session::build_due`](crate::session::Session::build_due)).
+//!
+//! One session at a time has a build, by its [`BuildClaim`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use store::codec::tagged::UnknownFields;
+use store::{Mutation, TableId};
+
+use crate::catalog::record::{encode, object_key};
+
+/// Key prefix of index builds in the catalog; the number of the index follows.
+pub const BUILDS_PREFIX: &[u8] = b"i";
+
+/// Stored state of a build.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexBuild {
+    /// Number of the table.
+    pub table: u32,
+    /// Number of the index.
+    pub index: u32,
+    /// Number of the index that it will replace.
+    pub replaces: Option<u32>,
+    /// Id of the table in the store, when the build began.
+    pub base_table: u32,
+    /// Id of the index in the store, when the build began.
+    pub store_table: u32,
+    /// First row of the table whose entry may be missing.
+    pub next_row: Vec<u8>,
+    /// Number of rows before it.
+    pub row_count: u64,
+    /// Error that ended the build.
+    pub error: Option<String>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+store::tagged_fields!(IndexBuild {
+    1 table, 2 index, 3 replaces, 4 base_table, 5 store_table, 6 next_row, 7 row_count, 8 error,
+} unknown);
+
+impl IndexBuild {
+    /// Creates the state of a build that begins.
+    pub fn new(
+        (table, base_table): (u32, TableId),
+        (index, store_table): (u32, TableId),
+    ) -> IndexBuild {
+        IndexBuild {
+            table,
+            index,
+            replaces: None,
+            base_table: base_table.0,
+            store_table: store_table.0,
+            next_row: Vec::new(),
+            row_count: 0,
+            error: None,
+            unknown: UnknownFields::default(),
+        }
+    }
+
+    /// Returns the state at the begin of the build, if table or index have other ids in the store:
+    /// their rows were rewritten since.
+    #[must_use]
+    pub fn for_stores(self, base_table: TableId, store_table: TableId) -> IndexBuild {
+        if (self.base_table, self.store_table) == (base_table.0, store_table.0) {
+            return self;
+        }
+        let begun = IndexBuild::new((self.table, base_table), (self.index, store_table));
+        IndexBuild { replaces: self.replaces, ..begun }
+    }
+
+    /// Returns the put of its row in the catalog table.
+    pub fn row(&self) -> Mutation {
+        Mutation::new(object_key(BUILDS_PREFIX, self.index)).put(0, Vec::new(), encode(self))
+    }
+
+    /// Returns the delete of the row of an index.
+    pub fn delete(index: u32) -> Mutation {
+        Mutation::new(object_key(BUILDS_PREFIX, index)).delete_row()
+    }
+}
+
+/// Running build, for system views.
+#[derive(Debug)]
+pub struct BuildProgress {
+    /// Number of the session.
+    pub session: i32,
+    /// Number of the table.
+    pub table: u32,
+    /// Number of the index.
+    pub index: u32,
+    /// Command in `pg_stat_progress_create_index`.
+    pub command: &'static str,
+    /// Estimated number of rows of the table.
+    pub rows_total: u64,
+    /// Number of rows whose entries were written.
+    pub rows_done: AtomicU64,
+}
+
+/// The running builds, by index.
+#[derive(Debug, Default)]
+pub struct IndexBuilds(Mutex<BTreeMap<u32, Arc<BuildProgress>>>);
+
+/// Exclusive right to build an index; dropping it ends it.
+pub struct BuildClaim {
+    builds: Arc<IndexBuilds>,
+    /// Progress of the build.
+    pub progress: Arc<BuildProgress>,
+}
+
+impl IndexBuilds {
+    /// Claims a build; `None` if another session has it.
+    pub fn claim(self: &Arc<IndexBuilds>, progress: BuildProgress) -> Option<BuildClaim> {
+        let progress = Arc::new(progress);
+        let mut running = self.0.lock();
+        if running.contains_key(&progress.index) {
+            return None;
+        }
+        running.insert(progress.index, Arc::clone(&progress));
+        Some(BuildClaim { builds: Arc::clone(self), progress })
+    }
+
+    /// Returns the running builds.
+    pub fn all(&self) -> Vec<Arc<BuildProgress>> {
+        self.0.lock().values().cloned().collect()
+    }
+
+    /// Returns whether a session builds an index.
+    pub fn is_running(&self, index: u32) -> bool {
+        self.0.lock().contains_key(&index)
+    }
+}
+
+impl BuildClaim {
+    /// Records the number of rows whose entries were written.
+    pub fn note_rows(&self, row_count: u64) {
+        self.progress.rows_done.store(row_count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for BuildClaim {
+    fn drop(&mut self) {
+        self.builds.0.lock().remove(&self.progress.index);
+    }
+}
