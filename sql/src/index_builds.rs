@@ -5,9 +5,11 @@
 //! deletes it. So a build that a crash interrupted resumes after the last committed entries
 //! ([`Session::build_due`](crate::session::Session::build_due)).
 //!
-//! One session at a time has a build, by its [`BuildClaim`].
+//! One session at a time has a build, by its [`BuildClaim`]. An index whose build failed and that
+//! could not be dropped either, because the disk was full, is dropped by the server later. After a
+//! crash before that the build resumes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -105,9 +107,12 @@ pub struct BuildProgress {
     pub rows_done: AtomicU64,
 }
 
-/// The running builds, by index.
+/// The running builds, by index, and the indexes to drop.
 #[derive(Debug, Default)]
-pub struct IndexBuilds(Mutex<BTreeMap<u32, Arc<BuildProgress>>>);
+pub struct IndexBuilds {
+    running: Mutex<BTreeMap<u32, Arc<BuildProgress>>>,
+    abandoned: Mutex<BTreeSet<u32>>,
+}
 
 /// Exclusive right to build an index; dropping it ends it.
 pub struct BuildClaim {
@@ -120,7 +125,7 @@ impl IndexBuilds {
     /// Claims a build; `None` if another session has it.
     pub fn claim(self: &Arc<IndexBuilds>, progress: BuildProgress) -> Option<BuildClaim> {
         let progress = Arc::new(progress);
-        let mut running = self.0.lock();
+        let mut running = self.running.lock();
         if running.contains_key(&progress.index) {
             return None;
         }
@@ -130,12 +135,27 @@ impl IndexBuilds {
 
     /// Returns the running builds.
     pub fn all(&self) -> Vec<Arc<BuildProgress>> {
-        self.0.lock().values().cloned().collect()
+        self.running.lock().values().cloned().collect()
     }
 
     /// Returns whether a session builds an index.
     pub fn is_running(&self, index: u32) -> bool {
-        self.0.lock().contains_key(&index)
+        self.running.lock().contains_key(&index)
+    }
+
+    /// Records that an index is to be dropped.
+    pub fn abandon(&self, index: u32) {
+        self.abandoned.lock().insert(index);
+    }
+
+    /// Returns whether an index is to be dropped.
+    pub fn is_abandoned(&self, index: u32) -> bool {
+        self.abandoned.lock().contains(&index)
+    }
+
+    /// Records that an index was dropped.
+    pub fn note_dropped(&self, index: u32) {
+        self.abandoned.lock().remove(&index);
     }
 }
 
@@ -148,6 +168,6 @@ impl BuildClaim {
 
 impl Drop for BuildClaim {
     fn drop(&mut self) {
-        self.builds.0.lock().remove(&self.progress.index);
+        self.builds.running.lock().remove(&self.progress.index);
     }
 }

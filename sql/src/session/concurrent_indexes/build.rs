@@ -36,7 +36,9 @@ impl Session {
                 return Err(error);
             }
             tracing::warn!(index = build.index, %error, "could not build an index");
-            self.record_failure(build, &error)?;
+            if !self.engine.index_builds.is_abandoned(build.index) {
+                self.record_failure(build, &error)?;
+            }
         }
         Ok(count)
     }
@@ -57,7 +59,25 @@ impl Session {
         })
     }
 
+    /// Drops an index that could not be built.
+    pub(super) fn abandon_index(&mut self, index: IndexOf) -> Result<()> {
+        self.in_any_ddl(|ddl| ddl.abandon_index(index))?;
+        self.commit_durably()?;
+        self.engine.index_builds.note_dropped(index.1);
+        Ok(())
+    }
+
+    fn commit_durably(&mut self) -> Result<()> {
+        match self.commit()? {
+            Some(ticket) => Ok(ticket.wait()?),
+            None => Ok(()),
+        }
+    }
+
     fn resume_build(&mut self, build: IndexBuild, claim: &BuildClaim) -> Result<()> {
+        if self.engine.index_builds.is_abandoned(build.index) {
+            return self.abandon_index((build.table, build.index));
+        }
         let catalog = self.engine.catalog();
         let record = catalog.record(build.table);
         let record =
@@ -67,8 +87,7 @@ impl Session {
         }
         // The index was dropped with its table, or built by another statement.
         self.in_any_ddl(|ddl| ddl.end_build(build.index))?;
-        self.commit()?;
-        Ok(())
+        self.commit_durably()
     }
 
     fn record_failure(&mut self, build: IndexBuild, error: &Error) -> Result<()> {
@@ -78,10 +97,7 @@ impl Session {
             Some(_) => ddl.abandon_index(index),
             None => ddl.store_build(&failed),
         })?;
-        if let Some(ticket) = self.commit()? {
-            ticket.wait()?;
-        }
-        Ok(())
+        self.commit_durably()
     }
 
     /// Fills an index that is being built, and makes it usable or replaces the former one by it.

@@ -120,8 +120,11 @@ impl Session {
         let built = self.fill_and_finish(IndexBuild { replaces, ..build }, &claim);
         if built.is_err() {
             self.rollback();
-            self.in_any_ddl(|ddl| ddl.abandon_index(index))?;
-            self.commit()?;
+            if let Err(error) = self.abandon_index(index) {
+                tracing::warn!(index = index.1, %error, "could not drop an index that failed");
+                self.rollback();
+                self.engine.index_builds.abandon(index.1);
+            }
         }
         built
     }
