@@ -209,6 +209,11 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["CHECK TABLE t REPAIR", "CHECK INDEX t_v REPAIR"],
     ),
     ("Rebuild it with REINDEX INDEX.", &["REINDEX INDEX t_v"]),
+    ("Rebuild it with ALTER INDEX … REBUILD.", &["ALTER INDEX t_v ON t REBUILD"]),
+    (
+        "Use ALTER INDEX … UNUSABLE, or drop the index.",
+        &["ALTER INDEX t_v UNUSABLE", "ALTER INDEX t_v USABLE"],
+    ),
 ];
 
 /// Sentences with such a word that recommend no statement.

@@ -173,13 +173,18 @@ impl Tables {
     }
 
     fn build(&self, transaction: &Transaction, spec: &IndexSpec) -> store::Result<u64> {
+        let progress = index::BuildProgress::default();
         let environment = index::BuildEnvironment {
+            progress: &progress,
             store: &self.store,
             transaction,
             scratch: Arc::new(ScratchMemory),
             context: &EvalContext::default(),
         };
-        index::index_build(&environment, TABLE, spec)
+        let entry_count = index::index_build(&environment, TABLE, spec)?;
+        assert!(progress.is_loading());
+        assert!(spec.inverted.is_some() || progress.row_count() >= entry_count);
+        Ok(entry_count)
     }
 
     fn observe(&self) {

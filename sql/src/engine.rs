@@ -40,7 +40,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject};
 use crate::error::{Error, Result};
-use crate::index_builds::{BUILDS_PREFIX, IndexBuild, IndexBuilds};
+use crate::index_builds::{BUILDS_PREFIX, BuildClaim, IndexBuild, IndexBuilds, RunningBuild};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
@@ -162,6 +162,26 @@ impl Engine {
         engine.apply_descriptors(tables.filter_map(|table| catalog.record(table)))?;
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
+    }
+
+    /// Claims the build of an index; `None` if another session has it.
+    pub(crate) fn claim_build(
+        &self,
+        catalog: &Catalog,
+        (table, index): (u32, u32),
+        (session, command): (i32, &'static str),
+    ) -> Option<BuildClaim> {
+        let of_table = |table: &Arc<Table>| self.store.row_estimate(table.id).ok();
+        let rows_total = catalog.table(table).and_then(of_table).map_or(0, |rows| rows.rows);
+        let progress = Default::default();
+        self.index_builds.claim(RunningBuild {
+            session,
+            table,
+            index,
+            command,
+            rows_total,
+            progress,
+        })
     }
 
     /// Returns the stored builds of indexes.

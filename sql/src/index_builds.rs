@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use coprocessors::index::BuildProgress;
 use parking_lot::Mutex;
 use store::codec::tagged::UnknownFields;
 use store::{Mutation, TableId};
@@ -92,7 +92,7 @@ impl IndexBuild {
 
 /// Running build, for system views.
 #[derive(Debug)]
-pub struct BuildProgress {
+pub struct RunningBuild {
     /// Number of the session.
     pub session: i32,
     /// Number of the table.
@@ -103,38 +103,37 @@ pub struct BuildProgress {
     pub command: &'static str,
     /// Estimated number of rows of the table.
     pub rows_total: u64,
-    /// Number of rows whose entries were written.
-    pub rows_done: AtomicU64,
+    /// Its progress.
+    pub progress: BuildProgress,
 }
 
 /// The running builds, by index, and the indexes to drop.
 #[derive(Debug, Default)]
 pub struct IndexBuilds {
-    running: Mutex<BTreeMap<u32, Arc<BuildProgress>>>,
+    running: Mutex<BTreeMap<u32, Arc<RunningBuild>>>,
     abandoned: Mutex<BTreeSet<u32>>,
 }
 
 /// Exclusive right to build an index; dropping it ends it.
 pub struct BuildClaim {
     builds: Arc<IndexBuilds>,
-    /// Progress of the build.
-    pub progress: Arc<BuildProgress>,
+    build: Arc<RunningBuild>,
 }
 
 impl IndexBuilds {
     /// Claims a build; `None` if another session has it.
-    pub fn claim(self: &Arc<IndexBuilds>, progress: BuildProgress) -> Option<BuildClaim> {
-        let progress = Arc::new(progress);
+    pub fn claim(self: &Arc<IndexBuilds>, build: RunningBuild) -> Option<BuildClaim> {
+        let build = Arc::new(build);
         let mut running = self.running.lock();
-        if running.contains_key(&progress.index) {
+        if running.contains_key(&build.index) {
             return None;
         }
-        running.insert(progress.index, Arc::clone(&progress));
-        Some(BuildClaim { builds: Arc::clone(self), progress })
+        running.insert(build.index, Arc::clone(&build));
+        Some(BuildClaim { builds: Arc::clone(self), build })
     }
 
     /// Returns the running builds.
-    pub fn all(&self) -> Vec<Arc<BuildProgress>> {
+    pub fn all(&self) -> Vec<Arc<RunningBuild>> {
         self.running.lock().values().cloned().collect()
     }
 
@@ -160,14 +159,14 @@ impl IndexBuilds {
 }
 
 impl BuildClaim {
-    /// Records the number of rows whose entries were written.
-    pub fn note_rows(&self, row_count: u64) {
-        self.progress.rows_done.store(row_count, Ordering::Relaxed);
+    /// Returns the progress of the build.
+    pub fn progress(&self) -> &BuildProgress {
+        &self.build.progress
     }
 }
 
 impl Drop for BuildClaim {
     fn drop(&mut self) {
-        self.builds.running.lock().remove(&self.progress.index);
+        self.builds.running.lock().remove(&self.build.index);
     }
 }

@@ -102,6 +102,7 @@ impl Engine {
             retry_reason: None,
             waits_without_queueing: false,
             pending: Vec::new(),
+            process_id: 0,
         });
         let _publishing = self.publishing.lock();
         let committed = changed.and_then(|()| {

@@ -21,7 +21,7 @@ use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
-use crate::ast::{Collation, Deferral};
+use crate::ast::{Collation, Deferral, IndexUsability};
 use crate::binder;
 use crate::binder::NameContext;
 use crate::binder::TableClause;
@@ -467,7 +467,11 @@ fn index(
         collations: collations(record),
         texts: record.texts().cloned().collect(),
         deferral: record.deferral,
-        state: if is_known { state(record, &spec) } else { IndexState::Building },
+        state: match state(record, &spec) {
+            IndexState::Disabled => IndexState::Disabled,
+            _ if !is_known => IndexState::Building,
+            known => known,
+        },
         spec: Arc::new(spec),
     })
 }
@@ -580,5 +584,10 @@ fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
 fn state(record: &IndexRecord, spec: &IndexSpec) -> IndexState {
     let is_unreadable = |one: &Expr| matches!(one, Expr::Unreadable { .. });
     let is_damaged = spec.keys.iter().chain(&spec.predicate).any(is_unreadable);
-    if record.building || is_damaged { IndexState::Building } else { IndexState::Active }
+    match record.usability {
+        IndexUsability::Disabled => IndexState::Disabled,
+        _ if record.building || is_damaged => IndexState::Building,
+        IndexUsability::Unusable => IndexState::Unusable,
+        IndexUsability::Usable => IndexState::Active,
+    }
 }

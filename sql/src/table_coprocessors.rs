@@ -48,7 +48,7 @@ use types::rowcode::RowLayout;
 use crate::catalog::Catalog;
 use crate::catalog::name::{ObjectName, PUBLIC};
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
-use crate::catalog::table::Table;
+use crate::catalog::table::{IndexState, Table};
 use crate::error::{Error, Result, sqlstate};
 
 /// Priority of constraints in the chain of observers.
@@ -303,7 +303,7 @@ impl CoprocessorRegistry {
             let observer = ConstraintObserver::new(Arc::clone(constraints));
             observers.push((CONSTRAINT_PRIORITY, Arc::new(observer)));
         }
-        for index in &table.indexes {
+        for index in table.indexes.iter().filter(|one| one.state != IndexState::Disabled) {
             let observer = IndexObserver::new(Arc::clone(&index.spec));
             observers.push((INDEX_PRIORITY, Arc::new(observer)));
         }

@@ -14,6 +14,7 @@
 //! staged. Entries are also staged if one of their cells has a TTL that starts at the commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use store::bulk_load::BulkCell;
 use store::cell::{expiring_value, split_expiring};
@@ -57,6 +58,32 @@ pub struct BuildEnvironment<'a> {
     pub scratch: Arc<dyn ScratchSpace>,
     /// Evaluation context of expressions.
     pub context: &'a EvalContext,
+    /// Progress of the build.
+    pub progress: &'a BuildProgress,
+}
+
+/// Progress of a build, which other threads read.
+#[derive(Debug, Default)]
+pub struct BuildProgress {
+    row_count: AtomicU64,
+    is_loading: AtomicBool,
+}
+
+impl BuildProgress {
+    /// Returns the number of rows whose entries were computed.
+    pub fn row_count(&self) -> u64 {
+        self.row_count.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of rows whose entries were computed.
+    pub fn set_row_count(&self, row_count: u64) {
+        self.row_count.store(row_count, Ordering::Relaxed);
+    }
+
+    /// Returns whether all entries were computed, and are written to the index.
+    pub fn is_loading(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed)
+    }
 }
 
 /// Fills a new index from all rows of the base table, and returns the number of entries.
@@ -72,13 +99,13 @@ pub fn index_build(
     base_table: TableId,
     spec: &IndexSpec,
 ) -> store::Result<u64> {
-    let BuildEnvironment { store, transaction, context, .. } = *environment;
+    let BuildEnvironment { store, transaction, context, progress, .. } = *environment;
     // The sorted load finds duplicates by row and family, which does not identify the row of an
     // entry with several cells.
     let is_staged = transaction.isolation() != Isolation::ReadCommitted
         || (spec.unique && spec.layout.family_count > 1);
     let mut sorter = store.sorter(Arc::clone(&environment.scratch));
-    let endpoint = BuildEndpoint { spec, context, chunk_bytes: sorter.chunk_bytes() };
+    let endpoint = BuildEndpoint { spec, context, progress, chunk_bytes: sorter.chunk_bytes() };
     let stage = |chunk: &SortedChunk| stage(transaction, spec, &context.style, chunk);
     let (mut entry_count, mut late) = (0, Vec::new());
     let reader = transaction.reader(base_table)?;
@@ -91,6 +118,7 @@ pub fn index_build(
         }
     };
     transaction.call_endpoint(&reader, &[(Vec::new(), None)], &endpoint, &(), take)?;
+    progress.is_loading.store(true, Ordering::Relaxed);
     if sorter.entry_count() <= STAGED_ENTRIES && sorter.is_small() {
         sorter.chunks().try_for_each(stage)?;
     } else {
@@ -168,6 +196,7 @@ fn stage_some(
 struct BuildEndpoint<'s> {
     spec: &'s IndexSpec,
     context: &'s EvalContext,
+    progress: &'s BuildProgress,
     /// Bytes of entries at which a page ends.
     chunk_bytes: usize,
 }
@@ -199,7 +228,9 @@ impl Endpoint for BuildEndpoint<'_> {
                 rows.clear();
                 let more = rows.read(&mut scanner, BUILD_ROWS)?;
                 rows.chunks().iter().try_for_each(|piece| writer.add(piece)).map_err(failed)?;
-                let is_full = region.note_rows(rows.row_count() as u64)?
+                let row_count = rows.row_count() as u64;
+                self.progress.row_count.fetch_add(row_count, Ordering::Relaxed);
+                let is_full = region.note_rows(row_count)?
                     | (writer.entries.byte_count() >= self.chunk_bytes);
                 if !more {
                     break;

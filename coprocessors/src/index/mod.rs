@@ -27,7 +27,7 @@ pub mod fill;
 pub mod verify;
 pub mod repair;
 
-pub use build::{BuildEnvironment, index_build};
+pub use build::{BuildEnvironment, BuildProgress, index_build};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use families::{EntryFamilies, EntryFamily};
 pub use fill::{IndexFill, index_fill};

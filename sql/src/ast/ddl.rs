@@ -506,13 +506,41 @@ pub struct IndexKey {
     pub nulls: Option<NullsOrder>,
 }
 
-/// `ALTER INDEX i SPLIT …`, `ALTER INDEX i MERGE REGIONS …`
+/// `ALTER INDEX i [ON t] …`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterIndex {
     /// The index.
     pub name: TableName,
-    /// The change of its regions.
-    pub action: RegionAction,
+    /// Its table, if written.
+    pub table: Option<TableName>,
+    /// The change.
+    pub action: AlterIndexAction,
+}
+
+/// Change of an index, other than of its name and options.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterIndexAction {
+    /// `SPLIT …`, `MERGE REGIONS …`, `NORMALIZE`
+    Regions(RegionAction),
+    /// `USABLE`, `ACTIVE`, `UNUSABLE`, `DISABLE`
+    Usability(IndexUsability),
+    /// `REBUILD [ASYNC]`
+    Rebuild {
+        /// `ASYNC`: the server rebuilds it after the commit.
+        is_async: bool,
+    },
+}
+
+/// Use of a complete index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IndexUsability {
+    /// Maintained and used by queries.
+    #[default]
+    Usable,
+    /// Maintained, and not used by queries.
+    Unusable,
+    /// Neither. It must be rebuilt.
+    Disabled,
 }
 
 /// `ALTER TABLE`

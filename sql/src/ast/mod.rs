@@ -39,13 +39,13 @@ pub use constraint::{
     TableConstraint, UniqueKey,
 };
 pub use ddl::{
-    AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
-    Check, CheckOption, CheckTarget, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject,
-    CreateAsKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop,
-    DropUnsupported, ExtensionStatement, IndexKey, IndexMethod, LikeOptions, LikeTable, OnCommit,
-    OptionName, OptionValue, OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex,
-    ReindexTarget, Rename, RenameTarget, Role, SplitPoints, StorageKind, TableAttribute,
-    TableChange, TableOption, Truncate,
+    AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
+    AttachCoprocessor, Check, CheckOption, CheckTarget, ColumnAttribute, ColumnDefinition,
+    CommentOn, CommentSubject, CreateAsKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
+    CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey, IndexMethod, IndexUsability,
+    LikeOptions, LikeTable, OnCommit, OptionName, OptionValue, OptionsChange, OptionsOwner,
+    Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role, SplitPoints,
+    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,

@@ -13,7 +13,7 @@ use crate::binder::prune::finish_expression;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::update_target::UpdateTarget;
-use crate::catalog::table::{Index, IndexState, Table};
+use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
 use crate::logical::{Arbiters, ConflictTarget, Logical, OnConflict, RowAtHand};
 
@@ -102,7 +102,7 @@ impl Binder<'_> {
             let spec = &index.spec;
             let is_known = |one: &Expr| one.follows_from(&known);
             index.is_unique()
-                && index.state == IndexState::Active
+                && index.is_complete()
                 && same(&spec.keys)
                 && spec.predicate.iter().all(is_known)
         };

@@ -19,7 +19,9 @@ use store::codec::tagged::{FieldValue, UnknownFields};
 use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
 
-use crate::ast::{CheckOption, Collation, ColumnName, Deferral, IndexMethod, OnCommit};
+use crate::ast::{
+    CheckOption, Collation, ColumnName, Deferral, IndexMethod, IndexUsability, OnCommit,
+};
 use crate::catalog::column_family;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
@@ -314,6 +316,8 @@ pub struct IndexRecord {
     pub primary: bool,
     /// Name of the operator class of an inverted index.
     pub inverted: Option<String>,
+    /// Use of the complete index.
+    pub usability: IndexUsability,
     /// Attributes without effect.
     pub retained: IgnoredIndexAttributes,
     /// Fields that this build does not know.

@@ -181,6 +181,11 @@ impl Index {
         self.spec.unique || self.spec.deferrable_unique
     }
 
+    /// Returns whether it has the entries of all rows.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, IndexState::Active | IndexState::Unusable)
+    }
+
     /// Returns the SQL text of its keys.
     pub fn key_texts(&self) -> &[String] {
         self.texts.get(..self.spec.keys.len()).unwrap_or_default()
@@ -206,6 +211,10 @@ pub enum IndexState {
     Building,
     /// In use.
     Active,
+    /// Complete and maintained, but not used by queries.
+    Unusable,
+    /// Neither maintained nor used.
+    Disabled,
 }
 
 impl Column {

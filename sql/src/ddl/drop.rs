@@ -194,6 +194,17 @@ impl Ddl<'_> {
         self.change_left((oid, EXCLUSIVE_MODE), false, change)
     }
 
+    /// Changes the record of an index, under the lock that DROP INDEX needs.
+    pub(super) fn change_index(
+        &mut self,
+        (oid, index): (u32, u32),
+        change: impl FnOnce(&mut IndexRecord),
+    ) -> Result<()> {
+        self.change_left((oid, self.index_drop_mode), true, |_, record| {
+            record.indexes.iter_mut().find(|one| one.oid == index).map_or((), change)
+        })
+    }
+
     /// Changes a record as [`Ddl::change_record`] does; texts that cannot be parsed may remain.
     fn change_left(
         &mut self,

@@ -65,11 +65,11 @@ pub use options::salting::TableSalting;
 pub use shared_changes::SharedChanges;
 
 pub use dependency::dependencies;
-pub use reindex::{IndexOf, index_of};
+pub use reindex::{IndexOf, index_named, index_of};
 
 use std::sync::Arc;
 
-use coprocessors::index::{BuildEnvironment, index_build};
+use coprocessors::index::{BuildEnvironment, BuildProgress, index_build};
 use store::descriptor::Durability;
 use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{LockName, Mutation, TableId, Transaction};
@@ -81,11 +81,11 @@ use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{CATALOG_TABLE, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
-use crate::catalog::table::{IndexState, Table};
+use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
-use crate::index_builds::IndexBuild;
+use crate::index_builds::{BuildClaim, IndexBuild};
 use crate::relation_assembly;
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
@@ -158,6 +158,8 @@ pub struct Ddl<'a> {
     pub waits_without_queueing: bool,
     /// Tables with rows whose deferred constraints are not checked yet.
     pub pending: Vec<u32>,
+    /// Number of the session.
+    pub process_id: i32,
 }
 
 impl Ddl<'_> {
@@ -309,14 +311,22 @@ impl Ddl<'_> {
         }
         self.transaction.begin_statement();
         self.store_record(catalog, changed, record)?;
-        if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
+        if let Some(index) = index.filter(|index| index.is_complete()) {
             let temp_file_limit =
                 self.settings.as_ref().and_then(|settings| settings.parsed().temp_file_limit);
+            let command = match table.indexes.iter().any(|one| one.oid == index.oid) {
+                true => "REINDEX",
+                false => "CREATE INDEX",
+            };
+            let of = (table.oid, index.oid);
+            let claim = self.engine.claim_build(catalog, of, (self.process_id, command));
+            let unseen = BuildProgress::default();
             let environment = BuildEnvironment {
                 store: self.engine.store(),
                 transaction: self.transaction,
                 scratch: Arc::new(ScratchArea(self.engine.spill.begin(temp_file_limit))),
                 context: &self.eval,
+                progress: claim.as_ref().map_or(&unseen, BuildClaim::progress),
             };
             index_build(&environment, table.id, &index.spec)?;
             self.begin_index_history(table.oid, index.oid)?;

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use store::TableId;
 use store::transaction::TableLockMode;
 
-use crate::ast;
+use crate::ast::{self, IndexUsability};
+use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
+use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::pre_split::salt_points;
-use crate::ddl::{Ddl, no_schema, undefined_table};
+use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::index_builds::IndexBuild;
 
@@ -75,8 +77,8 @@ impl Ddl<'_> {
         }
     }
 
-    /// Rebuilds an index while writers are blocked.
-    pub fn rebuild_index(&mut self, (oid, index): IndexOf) -> Result<()> {
+    /// Rebuilds an index while writers are blocked. `activates`: queries may use it then.
+    pub fn rebuild_index(&mut self, (oid, index): IndexOf, activates: bool) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         self.lock_table(table.id, TableLockMode::AccessExclusive)?;
@@ -89,6 +91,9 @@ impl Ddl<'_> {
         self.changes.dropped.push(rebuilt.descriptor.id);
         Arc::make_mut(&mut rebuilt.descriptor).id = TableId(id);
         rebuilt.building = false;
+        if activates {
+            rebuilt.usability = IndexUsability::Usable;
+        }
         self.build_index(&catalog, &table, record, at)?;
         self.end_build(index)
     }
@@ -117,6 +122,7 @@ impl Ddl<'_> {
         new.constraint = false;
         new.primary = false;
         new.building = true;
+        new.usability = IndexUsability::Usable;
         let descriptor = Arc::make_mut(&mut new.descriptor);
         descriptor.id = TableId(new.oid);
         if let Some(salt_buckets) = salt_buckets {
@@ -167,6 +173,7 @@ impl Ddl<'_> {
         descriptor.split_points.clone_from(&new.descriptor.split_points);
         old.salt_buckets = new.salt_buckets;
         old.building = false;
+        old.usability = IndexUsability::Usable;
         self.begin_index_history(oid, index)?;
         self.end_build(index)?;
         self.store_changed(&table, record)?;
@@ -196,6 +203,40 @@ impl Ddl<'_> {
         Ok(true)
     }
 
+    /// Changes the usability of an index.
+    ///
+    /// # Errors
+    ///
+    /// 55000 if it is not complete; 0A000 for a unique index that is to be disabled, because writes
+    /// check it.
+    pub fn set_usability(
+        &mut self,
+        (oid, index): IndexOf,
+        usability: IndexUsability,
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some((_, found)) = index_of(&catalog, (oid, index)) else { return Ok(()) };
+        let name = &found.name;
+        match usability {
+            IndexUsability::Disabled if found.is_unique() => {
+                return Err(Error::not_supported(
+                    format!("DISABLE of the unique index \"{name}\""),
+                    "Use ALTER INDEX … UNUSABLE, or drop the index.",
+                ));
+            }
+            IndexUsability::Disabled => self.end_build(index)?,
+            _ if !found.is_complete() => {
+                bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "index \"{name}\" is not valid";
+                    hint "Rebuild it with ALTER INDEX … REBUILD.");
+            }
+            _ => {}
+        }
+        self.change_index((oid, index), |record| {
+            record.usability = usability;
+            record.building &= usability != IndexUsability::Disabled;
+        })
+    }
+
     /// Drops an index that could not be filled.
     pub fn abandon_index(&mut self, (oid, index): IndexOf) -> Result<()> {
         let catalog = self.catalog();
@@ -215,11 +256,46 @@ fn wrong(found: Option<CatalogRelation<'_>>, name: &ast::TableName, wanted: &str
     }
 }
 
-/// Returns an index by its numbers.
-pub fn index_of(
+/// Returns an index and its table, by its name and that of its table if that is known.
+///
+/// # Errors
+///
+/// 42P01, 42704; 0A000 for the index of a primary key.
+pub fn index_named(
     catalog: &Catalog,
-    (oid, index): IndexOf,
-) -> Option<(TableId, Arc<crate::catalog::table::Index>)> {
+    path: &SearchPath,
+    (name, table): (&ast::TableName, Option<&ast::TableName>),
+    command: &str,
+) -> Result<(Arc<Table>, Arc<Index>)> {
+    let index_name = &name.name.value;
+    let undefined =
+        || err!(UNDEFINED_OBJECT: "index \"{index_name}\" does not exist"; at name.position());
+    if let Some(on) = table {
+        let table = catalog.find_table(on, path);
+        let table = table.ok_or_else(|| no_table(catalog, on, path))?;
+        if let Some(index) = table.indexes.iter().find(|index| index.name == *index_name) {
+            return Ok((Arc::clone(table), Arc::clone(index)));
+        }
+        if table.primary_key_name != *index_name {
+            bail!(UNDEFINED_OBJECT: "table \"{}\" has no index \"{index_name}\"", on.name.value; at name.position());
+        }
+    } else {
+        match catalog.find(name, path) {
+            Some(CatalogRelation::Index(table, index)) => {
+                return Ok((Arc::clone(table), Arc::clone(index)));
+            }
+            Some(CatalogRelation::PrimaryKey(_)) => {}
+            _ => return Err(undefined()),
+        }
+    }
+    Err(Error::not_supported(
+        format!("{command} of primary key \"{index_name}\""),
+        "The rows are stored by their primary key, without an index.",
+    ))
+}
+
+/// Returns an index by its numbers.
+pub fn index_of(catalog: &Catalog, (oid, index): IndexOf) -> Option<(TableId, Arc<Index>)> {
     let table = catalog.table(oid)?;
     let found = table.indexes.iter().find(|one| one.oid == index)?;
     Some((table.id, Arc::clone(found)))

@@ -5,9 +5,9 @@ use sqlparser::tokenizer::Token;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterCoprocessor, AlterIndex, AlterOptions, AlterTable, AlterTableAction, AttachCoprocessor,
-    Ident, NameSpace, ObjectKind, OptionName, OptionValue, OptionsChange, OptionsOwner,
-    RegionAction, SplitPoints, Statement, TableName, TableOption,
+    AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
+    AttachCoprocessor, Ident, IndexUsability, NameSpace, ObjectKind, OptionName, OptionValue,
+    OptionsChange, OptionsOwner, RegionAction, SplitPoints, Statement, TableName, TableOption,
 };
 
 impl TokenCursor<'_> {
@@ -253,18 +253,35 @@ impl TokenCursor<'_> {
         if self.nth_token_is_paren() {
             return self.alter_options(OptionsOwner::Index(name), if_exists);
         }
+        if if_exists {
+            return Err(self.unexpected());
+        }
+        let table = if self.take_word("on") { Some(self.table_name()?) } else { None };
+        let usability = AlterIndexAction::Usability;
         let action = match self.peek_word().as_str() {
-            _ if if_exists => return Err(self.unexpected()),
-            "split" => self.split_regions()?,
-            "merge" => self.merge_regions()?,
-            "normalize" => self.normalize()?,
+            "split" => AlterIndexAction::Regions(self.split_regions()?),
+            "merge" => AlterIndexAction::Regions(self.merge_regions()?),
+            "normalize" => AlterIndexAction::Regions(self.normalize()?),
+            "usable" | "active" => self.after_word(usability(IndexUsability::Usable)),
+            "unusable" => self.after_word(usability(IndexUsability::Unusable)),
+            "disable" => self.after_word(usability(IndexUsability::Disabled)),
+            "rebuild" => {
+                self.advance();
+                AlterIndexAction::Rebuild { is_async: self.take_word("async") }
+            }
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER INDEX … {}", word.to_uppercase());
                 return Err(unsupported(construct, position));
             }
         };
-        Ok(Statement::AlterIndex(Box::new(AlterIndex { name, action })))
+        Ok(Statement::AlterIndex(Box::new(AlterIndex { name, table, action })))
+    }
+
+    /// Skips a word, and returns its meaning.
+    fn after_word<T>(&mut self, meaning: T) -> T {
+        self.advance();
+        meaning
     }
 
     /// Reads `SPLIT [REGION n] [AT (…), …]`.

@@ -10,7 +10,7 @@ use types::expr::{CompareOp, Expr};
 use types::{DataType, Datum};
 
 use crate::catalog::statistics::{ColumnStatistics, key_form};
-use crate::catalog::table::{Index, IndexState, Table};
+use crate::catalog::table::{Index, Table};
 use crate::logical::{
     ApplyKind, Join, JoinDecision, JoinKind, LockRows, Logical, OPERATION_COLUMN, SetKind,
     TIMESTAMP_COLUMN, TableScan, pseudo_column_type,
@@ -487,9 +487,7 @@ pub(super) fn is_unique(table: &Table, columns: &[usize]) -> bool {
     if table.key_columns().all(|column| columns.contains(&column)) {
         return true;
     }
-    let is_whole = |index: &&Arc<Index>| {
-        index.spec.is_unique_everywhere() && index.state == IndexState::Active
-    };
+    let is_whole = |index: &&Arc<Index>| index.spec.is_unique_everywhere() && index.is_complete();
     table.indexes.iter().filter(is_whole).any(|index| {
         index.spec.keys.iter().all(|key| match key {
             Expr::Column { index, .. } => columns.contains(index),

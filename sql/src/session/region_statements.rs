@@ -2,7 +2,6 @@
 //! and COMPACT. Also the periodic pass of the normaliser over the tables and indexes with
 //! NORMALIZATION_ENABLED.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use store::TableId;
@@ -12,8 +11,7 @@ use store::store::SplitPoint;
 
 use crate::ast::{Expr, QueryExpr, RegionAction, SplitPoints, Statement, TableName};
 use crate::binder::NameContext;
-use crate::catalog::CatalogRelation;
-use crate::catalog::table::{StoreTable, normalizer_rules, stores};
+use crate::catalog::table::{Index, StoreTable, normalizer_rules, stores};
 use crate::ddl::pre_split::{SplitKey, encode, point, too_many};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -55,14 +53,13 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 42704 if there is no such index; otherwise as for a table.
+    /// As for a table.
     pub(super) fn alter_index_regions(
         &mut self,
-        name: &TableName,
+        index: &Index,
         action: &RegionAction,
     ) -> Result<()> {
-        let place = self.place_of_index(name)?;
-        self.alter_regions(&place, action)
+        self.alter_regions(&place_of_index(index), action)
     }
 
     fn place_of_table(&self, name: &TableName) -> Result<RegionTarget> {
@@ -76,30 +73,6 @@ impl Session {
         Ok(RegionTarget {
             store_table: table.id,
             salt_buckets: table.layout.salt_buckets,
-            key: key.collect(),
-        })
-    }
-
-    /// Returns the store table and key of an index: its own columns, then those of the table's
-    /// key if it is not unique.
-    fn place_of_index(&self, name: &TableName) -> Result<RegionTarget> {
-        let path = self.constants.search_path();
-        let index = self.with_planning(|planning| match planning.catalog.find(name, path) {
-            Some(CatalogRelation::Index(_, index)) => Ok(Arc::clone(index)),
-            _ => {
-                Err(err!(UNDEFINED_OBJECT: "index \"{}\" does not exist", name.name.value; at name.position()))
-            }
-        })?;
-        let layout = &index.spec.layout;
-        let key = layout.key.iter().map(|key| SplitKey {
-            sql_type: (&layout.columns[key.column].data_type).into(),
-            descending: key.descending,
-            nulls_first: key.nulls_first,
-            nullable: true,
-        });
-        Ok(RegionTarget {
-            store_table: index.spec.store_table,
-            salt_buckets: layout.salt_buckets,
             key: key.collect(),
         })
     }
@@ -226,6 +199,23 @@ impl Session {
             }
         }
         Ok(points)
+    }
+}
+
+/// Returns the store table and key of an index: its own columns, then those of the table's key if
+/// it is not unique.
+fn place_of_index(index: &Index) -> RegionTarget {
+    let layout = &index.spec.layout;
+    let key = layout.key.iter().map(|key| SplitKey {
+        sql_type: (&layout.columns[key.column].data_type).into(),
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+        nullable: true,
+    });
+    RegionTarget {
+        store_table: index.spec.store_table,
+        salt_buckets: layout.salt_buckets,
+        key: key.collect(),
     }
 }
 

@@ -230,6 +230,7 @@ impl OpenTransaction {
             retry_reason: None,
             waits_without_queueing: false,
             pending: self.constraints.lock().deferred.tables(),
+            process_id: 0,
         }
     }
 

@@ -93,7 +93,7 @@ impl Session {
                 }
                 _ => self.run_ddl(statement)?,
             },
-            Statement::AlterIndex(alter) => self.alter_index_regions(&alter.name, &alter.action)?,
+            Statement::AlterIndex(alter) => self.alter_index(alter)?,
             Statement::Vacuum { tables, full, analyze } => {
                 self.reject_in_block("VACUUM")?;
                 self.run_vacuum(tables, *full, *analyze)?;
@@ -281,7 +281,7 @@ impl Session {
         })?;
         // Functions now have the definitions that the statement gave them.
         for index in stale {
-            self.with_ddl(|ddl| ddl.rebuild_index(index))?;
+            self.with_ddl(|ddl| ddl.rebuild_index(index, false))?;
         }
         Ok(done)
     }
@@ -319,12 +319,14 @@ impl Session {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
+        let process_id = self.process_id;
         let StatementExecutor { environment: around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
         let mark = open.mark_definition();
         let mut gave_up = None;
         let done = open.define(&around.engine, &around.constants, eval, |ddl| {
             (ddl.settings, ddl.stops_at_locks) = (Some(settings.clone()), true);
+            ddl.process_id = process_id;
             let done = run(ddl).and_then(|done| ddl.finish().map(|()| done));
             gave_up = ddl.retry_reason.take();
             Ok((done?, std::mem::take(&mut ddl.notices)))

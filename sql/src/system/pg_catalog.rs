@@ -545,9 +545,9 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         _ => return None,
     };
     let is_primary = definition::is_primary(relation);
-    let is_valid = match &relation.kind {
-        SystemRelationKind::Index(_, index) => index.state == IndexState::Active,
-        _ => true,
+    let state = match &relation.kind {
+        SystemRelationKind::Index(_, index) => index.state,
+        _ => IndexState::Active,
     };
     let numbers = keys.iter().map(|key| key.number).chain(included.iter().copied());
     let option = |key: &definition::IndexKeyDefinition| {
@@ -588,10 +588,10 @@ fn index(shape: &RelationDefinition, relation: &SystemRelation, catalog: &Catalo
         ("indnullsnotdistinct", Datum::Bool(definition::nulls_not_distinct(relation))),
         ("indisprimary", Datum::Bool(is_primary)),
         ("indimmediate", Datum::Bool(definition::deferral(relation) == Deferral::Never)),
-        ("indisvalid", Datum::Bool(is_valid)),
+        ("indisvalid", Datum::Bool(state == IndexState::Active)),
         ("indisclustered", Datum::Bool(is_clustered)),
         ("indisreplident", Datum::Bool(is_identity)),
-        ("indisready", Datum::Bool(true)),
+        ("indisready", Datum::Bool(state != IndexState::Disabled)),
         ("indislive", Datum::Bool(true)),
         ("indkey", vector(numbers.map(int2).collect())),
         ("indcollation", vector(collations.collect())),

@@ -16,7 +16,7 @@ use types::datum::Nested;
 use crate::activity::SessionActivity;
 use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
 use crate::error::{Error, Result};
-use crate::index_builds::BuildProgress;
+use crate::index_builds::RunningBuild;
 use crate::prepared_transactions::PreparedTransactionRow;
 use crate::session_objects::{CursorRow, StatementRow};
 use crate::system::catalog_objects::{DATABASE, DATABASE_NAME};
@@ -263,7 +263,11 @@ pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Ve
 
 /// `pg_stat_progress_create_index`
 pub(super) fn index_builds(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
-    let row = |one: &BuildProgress| {
+    let row = |one: &RunningBuild| {
+        let phase = match one.progress.is_loading() {
+            true => "building index: loading tuples in tree",
+            false => "building index: scanning table",
+        };
         shape.row([
             ("pid", int4(one.session)),
             ("datid", oid(DATABASE)),
@@ -271,9 +275,9 @@ pub(super) fn index_builds(shape: &RelationDefinition, source: &SystemContext) -
             ("relid", oid(one.table)),
             ("index_relid", oid(one.index)),
             ("command", text(one.command)),
-            ("phase", text("building index: scanning table")),
+            ("phase", text(phase)),
             ("tuples_total", int8(one.rows_total)),
-            ("tuples_done", int8(one.rows_done.load(Ordering::Relaxed))),
+            ("tuples_done", int8(one.progress.row_count())),
         ])
     };
     source.engine.index_builds.all().iter().map(|one| row(one)).collect()

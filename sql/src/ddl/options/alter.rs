@@ -153,7 +153,7 @@ impl Ddl<'_> {
             self.store_object(CatalogObject::of_table(changed, record))?;
         }
         for index in rebuilt {
-            self.rebuild_index((table.oid, index))?;
+            self.rebuild_index((table.oid, index), false)?;
         }
         match updates.iter().any(|update| update.spec.is_quota()) {
             true => self.store_quota(subject, settings.quota),

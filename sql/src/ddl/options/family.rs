@@ -128,6 +128,6 @@ impl Ddl<'_> {
         let rebuilt = change_index_families(&catalog, &mut record)?;
         self.changes.altered.push(table.oid);
         self.store_changed(table, record)?;
-        rebuilt.into_iter().try_for_each(|index| self.rebuild_index((table.oid, index)))
+        rebuilt.into_iter().try_for_each(|index| self.rebuild_index((table.oid, index), false))
     }
 }

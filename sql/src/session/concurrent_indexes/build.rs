@@ -2,7 +2,6 @@
 //! those that a crash interrupted and executes those with ASYNC.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use coprocessors::index::{IndexFill, index_fill};
 use store::Transaction;
@@ -10,7 +9,7 @@ use store::Transaction;
 use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result, sqlstate};
-use crate::index_builds::{BuildClaim, BuildProgress, IndexBuild};
+use crate::index_builds::{BuildClaim, IndexBuild};
 use crate::session::Session;
 
 impl Session {
@@ -45,18 +44,7 @@ impl Session {
 
     /// Claims the build of an index; `None` if another session has it.
     pub(super) fn claim_build(&self, index: IndexOf, command: &'static str) -> Option<BuildClaim> {
-        let catalog = self.catalog();
-        let estimate = catalog
-            .table(index.0)
-            .and_then(|table| self.engine.store().row_estimate(table.id).ok());
-        self.engine.index_builds.claim(BuildProgress {
-            session: self.process_id,
-            table: index.0,
-            index: index.1,
-            command,
-            rows_total: estimate.map_or(0, |estimate| estimate.rows),
-            rows_done: AtomicU64::new(0),
-        })
+        self.engine.claim_build(&self.catalog(), index, (self.process_id, command))
     }
 
     /// Drops an index that could not be built.
@@ -149,11 +137,11 @@ impl Session {
             first_row: &first_row,
         };
         let rows_before = build.row_count;
-        claim.note_rows(rows_before);
+        claim.progress().set_row_count(rows_before);
         index_fill(&begin, &inputs, |transaction: &Transaction, last_row, row_count| {
             build.next_row = [last_row, &[0]].concat();
             build.row_count = rows_before + row_count;
-            claim.note_rows(build.row_count);
+            claim.progress().set_row_count(build.row_count);
             transaction.mutate(CATALOG_TABLE, vec![build.row()])
         })?;
         Ok(())

@@ -7,8 +7,7 @@ use coprocessors::index::{CheckCounts, IndexCheck, IndexDifference, RepairOutcom
 use types::{Batch, DataType, Datum};
 
 use crate::ast::{Check, CheckTarget, Statement};
-use crate::catalog::CatalogRelation;
-use crate::catalog::table::{Index, IndexState, Table};
+use crate::catalog::table::{Index, Table};
 use crate::ddl::{self, relation_lock_name};
 use crate::error::{Error, Result};
 use crate::rows::{CommandTag, ResultRows};
@@ -108,7 +107,7 @@ impl Session {
             if Arc::ptr_eq(&again.table, &checked.table) {
                 let CheckedIndexes { table, indexes } = again;
                 let (valid, others): (Vec<_>, Vec<_>) =
-                    indexes.into_iter().partition(|index| index.state == IndexState::Active);
+                    indexes.into_iter().partition(|index| index.is_complete());
                 for index in others {
                     let skipped = err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "index \"{}\" is not valid", index.name;
                         hint "Rebuild it with REINDEX INDEX.");
@@ -134,35 +133,9 @@ impl Session {
                 }
                 CheckTarget::Index(name, on) => (name, on),
             };
-            let index_name = &name.name.value;
-            let on = match on {
-                None => None,
-                Some(on) => {
-                    let table = catalog.find_table(on, path).cloned();
-                    Some((on, table.ok_or_else(|| ddl::no_table(catalog, on, path))?))
-                }
-            };
-            let of_table = on.as_ref().and_then(|(_, table)| {
-                let of_name = |index: &&Arc<Index>| index.name == *index_name;
-                Some((table, table.indexes.iter().find(of_name)?))
-            });
-            match (of_table, &on, catalog.find(name, path)) {
-                (Some((table, index)), ..) | (None, None, Some(CatalogRelation::Index(table, index))) => {
-                    Ok(CheckedIndexes { table: Arc::clone(table), indexes: vec![Arc::clone(index)] })
-                }
-                (None, Some((on, _)), _) => {
-                    bail!(UNDEFINED_OBJECT: "table \"{}\" has no index \"{index_name}\"", on.name.value; at name.position())
-                }
-                (None, None, Some(CatalogRelation::PrimaryKey(_))) => {
-                    Err(Error::not_supported(
-                        format!("CHECK INDEX of primary key \"{index_name}\""),
-                        "The rows are stored by their primary key, without an index.",
-                    ))
-                }
-                _ => {
-                    bail!(UNDEFINED_OBJECT: "index \"{index_name}\" does not exist"; at name.position())
-                }
-            }
+            let named = (name, on.as_ref());
+            let (table, index) = ddl::index_named(catalog, path, named, "CHECK INDEX")?;
+            Ok(CheckedIndexes { table, indexes: vec![index] })
         })
     }
 

@@ -8,6 +8,7 @@
 mod build;
 mod check;
 mod salting;
+mod states;
 
 use types::Datum;
 
@@ -84,7 +85,7 @@ impl Session {
                 self.rebuild_online(index, None)?;
                 self.commit()?;
             } else {
-                self.in_any_ddl(|ddl| ddl.rebuild_index(index))?;
+                self.in_any_ddl(|ddl| ddl.rebuild_index(index, true))?;
                 if several.is_some() {
                     self.commit()?;
                 }

@@ -1,5 +1,5 @@
-//! Views `bennu.tables`, `bennu.indexes`, `bennu.views`, `bennu.sequences` and `bennu.settings`: objects of the
-//! catalog, and the session's settings.
+//! Views `bennu.tables`, `bennu.indexes`, `bennu.views`, `bennu.sequences` and `bennu.settings`:
+//! objects of the catalog, and the session's settings.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ system_view! {
     INDEXES: "indexes", "Indexes and their builds", indexes => |(table, index, build)| {
         index_name Text = ObjectName::new(&table.schema, &index.name).short(), "Name, with the schema unless that is public";
         table_name Text = table.full_name().short(), "Table";
-        state Text = index_state(&index, build.as_ref()), "`active`; `building`: maintained, not yet used by queries; `failed`: the build has failed; `invalid`: to be rebuilt";
+        state Text = index_state(&index, build.as_ref()), "[State](create-index.md#states), such as `active`";
         salt_buckets Int4 = index.spec.layout.salt_buckets, "Number of salt buckets; 0: not salted";
         rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries are written, in a build beside writers; NULL: none is stored";
         error Text = build.as_ref().and_then(|build| build.error.clone()), "Error of the failed build";
@@ -134,6 +134,8 @@ fn indexes(source: &SystemContext) -> Result<Vec<IndexRow>> {
 fn index_state(index: &Index, build: Option<&IndexBuild>) -> &'static str {
     match (index.state, build) {
         (IndexState::Active, _) => "active",
+        (IndexState::Unusable, _) => "unusable",
+        (IndexState::Disabled, _) => "disabled",
         (IndexState::Building, Some(build)) if build.error.is_none() => "building",
         (IndexState::Building, Some(_)) => "failed",
         (IndexState::Building, None) => "invalid",
