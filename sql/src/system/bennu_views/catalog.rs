@@ -42,7 +42,7 @@ system_view! {
         table_name Text = table.full_name().short(), "Table";
         state Text = index_state(&index, build.as_ref()), "[State](create-index.md#states), such as `active`";
         salt_buckets Int4 = index.spec.layout.salt_buckets, "Number of salt buckets; 0: not salted";
-        rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries are written, in a build beside writers; NULL: none is stored";
+        rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries a stored build has written";
         error Text = build.as_ref().and_then(|build| build.error.clone()), "Error of the failed build";
     }
 }
