@@ -371,9 +371,7 @@ impl TokenCursor<'_> {
             } else if self.is_words(&["split", "on"]) {
                 self.take_words(&["split", "on"]);
                 splits.extend(self.parenthesized(Self::split_point)?);
-            } else if self.is_word("async") {
-                return Ok(());
-            } else if self.is_words(&["on", "commit"]) {
+            } else if self.is_word("async") || self.is_words(&["on", "commit"]) {
                 return Ok(());
             } else if self.is_word("tablespace") {
                 self.default_tablespace()?;
