@@ -1,5 +1,7 @@
 //! Parallel work on regions: endpoint calls and scans, observed and stopped by other sessions.
 
+use std::time::Duration;
+
 use sql::catalog::name::ObjectName;
 use store::descriptor::RegionId;
 use store::store::HoldGuard;
@@ -18,7 +20,7 @@ fn regions(server: &TestServer, table: &str) -> Vec<RegionId> {
 
 /// Blocks a region.
 fn hold(server: &TestServer, region: RegionId) -> HoldGuard {
-    server.database().engine().store().hold_region(region).unwrap()
+    server.database().engine().store().hold_region(region, Duration::from_secs(600)).unwrap()
 }
 
 /// Runs a query of one row until it returns the expected value.

@@ -10,11 +10,16 @@ use crate::harness::{TestServer, connect};
 
 /// Blocks the first region of a table.
 fn hold(server: &TestServer, table: &str) -> HoldGuard {
+    hold_for(server, table, Duration::from_secs(600))
+}
+
+/// Blocks the first region of a table, at most for `limit`.
+fn hold_for(server: &TestServer, table: &str, limit: Duration) -> HoldGuard {
     let engine = server.database().engine();
     let catalog = engine.catalog();
     let table = catalog.table_named(&ObjectName::public(table)).expect("the table is there");
     let region = engine.store().regions(table.id).unwrap()[0].region;
-    engine.store().hold_region(region).unwrap()
+    engine.store().hold_region(region, limit).unwrap()
 }
 
 async fn table_with_replica(server: &TestServer) -> Client {
@@ -81,4 +86,192 @@ async fn strong_read_times_out_and_session_continues() {
     drop(guard);
     let row = strong.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 2);
+}
+
+/// Sets the consistency of a session to TIMELINE.
+async fn use_timeline(client: &Client) {
+    let settings = "SET consistency = 'TIMELINE'; SET primary_call_timeout = '5ms'";
+    client.batch_execute(settings).await.unwrap();
+}
+
+async fn number(client: &Client, query: &str) -> i64 {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+/// Lets replicas fall behind, and holds a region.
+fn hold_behind(server: &TestServer, table: &str) -> (HoldGuard, HoldGuard) {
+    let lag = server.database().engine().store().hold_replicas(Duration::from_secs(600));
+    (lag, hold(server, table))
+}
+
+/// Waits until the replicas have all commits.
+async fn caught_up(client: &Client) {
+    let lag = "SELECT coalesce(max(lag_commits), 0) FROM bennu.replicas";
+    while number(client, lag).await > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statement_over_two_regions_reads_one_state() {
+    let server = TestServer::start();
+    let strong = connect(server.address()).await;
+    let create = "CREATE TABLE t (a int PRIMARY KEY, b int8) \
+                  WITH (region_replication = 2) SPLIT ON (10)";
+    strong.batch_execute(create).await.unwrap();
+    strong.batch_execute("INSERT INTO t VALUES (1, 100), (20, 0)").await.unwrap();
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    caught_up(&strong).await;
+    let lag = server.database().engine().store().hold_replicas(Duration::from_secs(600));
+    strong.batch_execute("UPDATE t SET b = 100 - b").await.unwrap();
+    // The first region does not answer; the second one does, with newer rows.
+    let held = hold(&server, "t");
+    assert_eq!(number(&timeline, "SELECT sum(b)::int8 FROM t").await, 100);
+    assert_eq!(number(&timeline, "SELECT b FROM t WHERE a = 1").await, 100, "as before");
+    let both = "SELECT (SELECT b FROM t WHERE a = 1) + (SELECT b FROM t WHERE a = 20)";
+    assert_eq!(number(&timeline, both).await, 100);
+    drop((held, lag));
+    assert_eq!(number(&timeline, "SELECT b FROM t WHERE a = 1").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_timeline_session_include_own_commits() {
+    let server = TestServer::start();
+    let other = table_with_replica(&server).await;
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    caught_up(&other).await;
+    let (lag, held) = hold_behind(&server, "t");
+    drop(held);
+    other.batch_execute("INSERT INTO t VALUES (3, 'three')").await.unwrap();
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 3, "the primary answers");
+    // It does not answer any more, and the replica has two rows.
+    let held = hold(&server, "t");
+    let count = "SELECT count(*) FROM t";
+    let waiting = tokio::spawn(async move { (number(&timeline, count).await, timeline) });
+    let fresh = connect(server.address()).await;
+    use_timeline(&fresh).await;
+    assert_eq!(number(&fresh, "SELECT count(*) FROM t").await, 2, "of a session without past");
+    assert!(!waiting.is_finished(), "the session has seen the third row");
+    drop(lag);
+    let (count, timeline) = waiting.await.unwrap();
+    assert_eq!(count, 3);
+    drop(held);
+    // Its own commit.
+    caught_up(&other).await;
+    let (lag, held) = hold_behind(&server, "t");
+    drop(held);
+    timeline.batch_execute("INSERT INTO t VALUES (4, 'four')").await.unwrap();
+    let held = hold(&server, "t");
+    timeline.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    let error = timeline.query_one("SELECT count(*) FROM t", &[]).await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().code().code(), "57014");
+    drop((lag, held));
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_and_checks_of_timeline_session_miss_no_rows() {
+    let server = TestServer::start();
+    let other = connect(server.address()).await;
+    let schema = "CREATE TABLE p (a int PRIMARY KEY) WITH (region_replication = 2);
+                  CREATE TABLE c (a int PRIMARY KEY, p int REFERENCES p)
+                      WITH (region_replication = 2);
+                  INSERT INTO p VALUES (1), (2)";
+    other.batch_execute(schema).await.unwrap();
+    caught_up(&other).await;
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    let _lag = server.database().engine().store().hold_replicas(Duration::from_secs(600));
+    other.batch_execute("INSERT INTO c VALUES (10, 1), (-20, 1)").await.unwrap();
+    // While the table is held, only replicas answer, and they have no rows.
+    let held = hold(&server, "c");
+    assert_eq!(number(&timeline, "SELECT count(*) FROM c").await, 0);
+    drop(held);
+    let brief = Duration::from_millis(60);
+    for (statement, rows) in [
+        ("SELECT a FROM c FOR UPDATE", 2),
+        ("UPDATE c SET p = 1", 2),
+        ("CREATE TABLE d AS TABLE c", 2),
+    ] {
+        let timeline = connect(server.address()).await;
+        use_timeline(&timeline).await;
+        let _held = hold_for(&server, "c", brief);
+        assert_eq!(timeline.execute(statement, &[]).await.unwrap(), rows, "{statement}");
+    }
+    for (statement, code) in
+        [("DELETE FROM p WHERE a = 1", "23503"), ("ALTER TABLE c ADD CHECK (a > 0)", "23514")]
+    {
+        let timeline = connect(server.address()).await;
+        use_timeline(&timeline).await;
+        let _held = hold_for(&server, "c", brief);
+        let refused = timeline.batch_execute(statement).await.unwrap_err();
+        assert_eq!(refused.as_db_error().unwrap().code().code(), code);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transaction_of_timeline_session_reads_one_state() {
+    let server = TestServer::start();
+    let other = table_with_replica(&server).await;
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    caught_up(&other).await;
+    let (_lag, held) = hold_behind(&server, "t");
+    let insert = tokio::spawn(async move {
+        other.batch_execute("INSERT INTO t VALUES (3, 'three')").await.unwrap();
+        other
+    });
+    timeline.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 2);
+    drop(held);
+    drop(insert.await.unwrap());
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 2, "at the primary");
+    timeline.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_table_and_index_are_there_at_replicas() {
+    let server = TestServer::start();
+    let other = table_with_replica(&server).await;
+    caught_up(&other).await;
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    let engine = server.database().engine();
+    let lag = engine.store().hold_replicas(Duration::from_secs(600));
+    other.batch_execute("CREATE INDEX i ON t (b)").await.unwrap();
+    let catalog = engine.catalog();
+    let table = catalog.table_named(&ObjectName::public("t")).unwrap();
+    let region = engine.store().regions(table.indexes[0].spec.store_table).unwrap()[0].region;
+    let held = engine.store().hold_region(region, Duration::from_secs(600)).unwrap();
+    let query = "SELECT /*+ INDEX(t i) */ count(*) FROM t WHERE b = 'two'";
+    let waiting = tokio::spawn(async move { number(&timeline, query).await });
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    drop((lag, held));
+    assert_eq!(waiting.await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn max_staleness_waits_for_primary() {
+    let server = TestServer::start();
+    let other = table_with_replica(&server).await;
+    caught_up(&other).await;
+    let timeline = connect(server.address()).await;
+    use_timeline(&timeline).await;
+    let (_lag, held) = hold_behind(&server, "t");
+    drop(held);
+    other.batch_execute("INSERT INTO t VALUES (3, 'three')").await.unwrap();
+    let held = hold(&server, "t");
+    timeline.batch_execute("SET max_staleness = '1h'").await.unwrap();
+    assert_eq!(number(&timeline, "SELECT count(*) FROM t").await, 2);
+    timeline.batch_execute("SET max_staleness = 0; SET statement_timeout = '100ms'").await.unwrap();
+    let error = timeline.query_one("SELECT count(*) FROM t", &[]).await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().code().code(), "57014");
+    timeline.batch_execute("SET statement_timeout = 0").await.unwrap();
+    let query = "SELECT count(*) FROM t";
+    let waiting = tokio::spawn(async move { number(&timeline, query).await });
+    drop(held);
+    assert_eq!(waiting.await.unwrap(), 3);
 }

@@ -297,6 +297,7 @@ impl Engine {
             self.store.exchange_tables(old, new);
         }
         let since = commit.max(self.store.visible());
+        self.store.require_for_timeline(since);
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
         self.new_relations.record((&self.catalog(), &catalog), since, oldest);
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {

@@ -199,7 +199,7 @@ fn get_now(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Re
         raw: false,
         now_micros,
     };
-    let source = (&**region, &ReadTarget::Primary);
+    let source = (&**region, ReadTarget::Primary);
     let found = engine.reads.get(source, &views, (get, &spec, None), None, out)?;
     Ok(Some(found && required.keep_last(out)))
 }

@@ -49,6 +49,7 @@ use crate::region::{Region, RegionServices, Volume, WriteGuard};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::serializable::Serializable;
+use crate::snapshot::TimelineProgress;
 use crate::snapshot::{AppliedMark, ExportedSnapshots, Snapshot, SnapshotPurpose};
 use crate::spill::SpillDirectory;
 use crate::split_queue::SplitQueue;
@@ -255,6 +256,24 @@ impl Engine {
             snapshot: self.visible(),
             now_micros: env.now_micros(),
         })
+    }
+
+    /// Opens a TIMELINE snapshot that includes the commits up to `floor`, which are visible: the
+    /// first read fixes it between what the replicas have applied and what is visible now.
+    pub(crate) fn open_timeline_snapshot(
+        &self,
+        (purpose, transaction): (SnapshotPurpose, u64),
+        floor: Sequence,
+        progress: &Arc<TimelineProgress>,
+    ) -> Snapshot {
+        let env = &self.options().env;
+        let mut newest = Sequence(0);
+        let snapshot = self.reads.snapshots.open(purpose, transaction, || {
+            newest = self.visible();
+            let oldest = self.reads.feed.applied().max(floor).min(newest);
+            Horizon { snapshot: oldest, now_micros: env.now_micros() }
+        });
+        snapshot.up_to(newest, Arc::clone(progress))
     }
 
     /// Returns the time of the last commit.

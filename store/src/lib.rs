@@ -102,6 +102,6 @@ pub use read_view::RowEstimate;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
 pub use scan::{Filter, Get, RowVersions, Scan, TimeRange, VERSION_FAMILY};
 pub use session_locks::SessionWait;
-pub use snapshot::ExportedSnapshot;
+pub use snapshot::{ExportedSnapshot, TimelineProgress, TimelineRead};
 pub use store::Store;
 pub use transaction::{Edit, Mutation, Transaction};

@@ -251,5 +251,8 @@ pub enum Consistency {
     Timeline {
         /// `primary_call_timeout`
         timeout: Duration,
+        /// `max_staleness`: a statement whose snapshot would be staler is not answered by
+        /// replicas; `None`: no limit.
+        max_staleness: Option<Duration>,
     },
 }

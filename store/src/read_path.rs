@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use arc_swap::Guard;
 
@@ -19,8 +20,8 @@ use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::rows::{FamilyRules, RowOutput};
-use crate::scan::{FamilyRead, Filter, Get, Horizon};
-use crate::snapshot::{Snapshot, SnapshotPurpose, Snapshots};
+use crate::scan::{FamilyRead, Filter, Get};
+use crate::snapshot::{Snapshot, Snapshots};
 use crate::staged::StagedFamilies;
 
 /// Context shared by all reads of a store.
@@ -34,12 +35,20 @@ pub(crate) struct ReadPath {
 }
 
 /// Copy of the region that serves a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadTarget {
     /// The primary.
     Primary,
-    /// A replica, with a snapshot that is not above the replica's applied commits.
-    Replica(Snapshot),
+    /// A replica, which has applied the commits that the read shows.
+    Replica,
 }
+
+/// The least lag of replicas that lack a commit.
+const LAG_MIN: Duration = Duration::from_micros(1);
+
+/// Interval at which a read that waits for the primary also looks at what the replicas have
+/// applied.
+const REPLICA_POLL: Duration = Duration::from_millis(2);
 
 /// Gets that are started together: about as many as the cache misses that a processor overlaps.
 pub(crate) const GETS_AT_ONCE: usize = 16;
@@ -48,12 +57,19 @@ pub(crate) const GETS_AT_ONCE: usize = 16;
 pub(crate) struct ReadCaller<'a> {
     /// Copies of a region that may serve its reads.
     pub(crate) consistency: Consistency,
+    /// Snapshot of the statement; `None` if the read shows the newest commits.
+    pub(crate) snapshot: Option<&'a Snapshot>,
     /// Flags that end the wait when set.
     pub(crate) cancelled: &'a [&'a AtomicBool],
 }
 
 impl ReadPath {
-    /// Admits a read of `snapshot` to a region.
+    /// Admits a read to a region; returns the copy to read and the newest commit to show, which
+    /// is `newest` without a snapshot.
+    ///
+    /// A TIMELINE read that the primary does not admit in time is admitted by the first of: the
+    /// primary, or the replicas, once they have applied the snapshot and, if this read fixes it,
+    /// are not staler than allowed.
     ///
     /// # Errors
     ///
@@ -62,31 +78,67 @@ impl ReadPath {
         &self,
         region: &Region,
         table: TableId,
-        snapshot: Sequence,
+        newest: Sequence,
         caller: &ReadCaller<'_>,
-    ) -> Result<ReadTarget> {
-        let timeout = match caller.consistency {
-            Consistency::Strong => None,
-            Consistency::Timeline { timeout } => Some(timeout),
+    ) -> Result<(ReadTarget, Sequence)> {
+        let admitted = |target, replica_requests| {
+            let Some(snapshot) = caller.snapshot else { return (target, newest) };
+            let shown = snapshot.sequence();
+            snapshot.note_read(replica_requests);
+            (target, shown)
         };
-        let blocking = &*self.options.blocking;
-        if region.service().enter(timeout, caller.cancelled, blocking)? {
-            return Ok(ReadTarget::Primary);
+        let (gate, blocking) = (region.service(), &*self.options.blocking);
+        let Consistency::Timeline { timeout, max_staleness } = caller.consistency else {
+            gate.enter(None, caller.cancelled, blocking)?;
+            return Ok(admitted(ReadTarget::Primary, 0));
+        };
+        let mut timeout = timeout;
+        while !gate.enter(Some(timeout), caller.cancelled, blocking)? {
+            if region.replicas().is_empty() {
+                return Err(Error::RegionTimeout { table });
+            }
+            if self.may_read_replica(newest, caller.snapshot, max_staleness) {
+                return Ok(admitted(ReadTarget::Replica, 1));
+            }
+            timeout = REPLICA_POLL;
         }
-        if region.replicas().is_empty() {
-            return Err(Error::RegionTimeout { table });
+        Ok(admitted(ReadTarget::Primary, 0))
+    }
+
+    /// Returns whether the replicas have applied a snapshot, or all commits up to `newest`
+    /// without one. Fixes the snapshot at what they have applied if it may be that old.
+    fn may_read_replica(
+        &self,
+        newest: Sequence,
+        snapshot: Option<&Snapshot>,
+        max_staleness: Option<Duration>,
+    ) -> bool {
+        let applied = self.feed.applied();
+        let Some(snapshot) = snapshot else { return applied >= newest };
+        if snapshot.fixed().is_none() && applied >= snapshot.oldest() {
+            let staleness = match applied >= snapshot.newest() {
+                true => Duration::ZERO,
+                false => self.replica_lag(),
+            };
+            if max_staleness.is_none_or(|max| staleness <= max) {
+                snapshot.fix(applied, staleness);
+            }
         }
-        let snapshot = self.snapshots.open(SnapshotPurpose::Replica, 0, || Horizon {
-            snapshot: snapshot.min(self.feed.applied()),
-            now_micros: self.options.env.now_micros(),
-        });
-        Ok(ReadTarget::Replica(snapshot))
+        snapshot.fixed().is_some_and(|fixed| applied >= fixed)
+    }
+
+    /// Returns the age of the oldest commit that the replicas have still to apply; they may be
+    /// about to receive it.
+    fn replica_lag(&self) -> Duration {
+        let now = self.options.env.now_micros();
+        let age = self.feed.queued_since().map_or(0, |since| now.saturating_sub(since.0));
+        Duration::from_micros(u64::try_from(age).unwrap_or(0)).max(LAG_MIN)
     }
 
     /// Starts gets of one row each, from these views of a region. [`ReadPath::get`] continues
     /// each one that was started on the fast path.
     pub(crate) fn begin<'v>(
-        (region, source): (&Region, &ReadTarget),
+        (region, source): (&Region, ReadTarget),
         views: &'v Views,
         gets: &[(&Get, ReadSpec)],
         staged: Option<&StagedFamilies>,
@@ -105,7 +157,7 @@ impl ReadPath {
 
     /// As `begin`, for one get.
     pub(crate) fn begin_one<'v>(
-        (region, source): (&Region, &ReadTarget),
+        (region, source): (&Region, ReadTarget),
         views: &'v Views,
         (get, spec): (&Get, &ReadSpec),
         staged: Option<&StagedFamilies>,
@@ -121,22 +173,18 @@ impl ReadPath {
     /// Reads one row, from these views of a region; continues if it was started.
     pub(crate) fn get(
         &self,
-        (region, source): (&Region, &ReadTarget),
+        (region, source): (&Region, ReadTarget),
         views: &Views,
         (get, spec, begun): (&Get, &ReadSpec, Option<PlainGet<'_>>),
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
     ) -> Result<bool> {
-        let mut spec = *spec;
-        if let ReadTarget::Replica(snapshot) = source {
-            spec.snapshot = snapshot.sequence();
-        }
         let (before, since) = (BatchMark::of(out), RegionMark::now());
         let found = match &get.filter {
             None => {
                 out.start_row(&get.row);
                 let output = RowOutput { filter: None, batch: out, room: u32::MAX };
-                read_families(views, (get, &spec, begun), staged, output)
+                read_families(views, (get, spec, begun), staged, output)
                     .map(|()| out.last_cell().is_some())
             }
             Some(filter) => {
@@ -146,7 +194,7 @@ impl ReadPath {
                 }
                 out.start_row(&get.row);
                 let output = RowOutput { filter: Some(&mut filter), batch: out, room: u32::MAX };
-                read_families(views, (get, &spec, None), staged, output).and_then(|()| {
+                read_families(views, (get, spec, None), staged, output).and_then(|()| {
                     let row = out.last_cell().map(|_| out.row(out.row_count() - 1));
                     row.map_or(Ok(false), |row| filter.keeps_row(&row))
                 })
@@ -166,7 +214,7 @@ impl ReadPath {
 /// Starts a get on the fast path, if the views are of one family of the primary.
 #[inline]
 fn begin_plain<'v>(
-    (source, views): (&ReadTarget, &'v Views),
+    (source, views): (ReadTarget, &'v Views),
     asked: (&Get, &ReadSpec),
     staged: Option<&StagedFamilies>,
 ) -> Result<Option<PlainGet<'v>>> {
@@ -192,7 +240,7 @@ fn look_up(begun: &mut [Option<PlainGet<'_>>], gets: &[(&Get, ReadSpec)]) -> Res
 }
 
 /// Prepares the filter of a get.
-fn prepare(filter: &Filter, region: &Region, source: &ReadTarget) -> Result<FilterRun> {
+fn prepare(filter: &Filter, region: &Region, source: ReadTarget) -> Result<FilterRun> {
     let families: Result<Vec<FamilyDescriptor>> = (0..region.family_count())
         .map(|family| Ok(FamilyDescriptor::clone(view_of(region, source, family)?.family())))
         .collect();
@@ -250,12 +298,12 @@ pub(crate) fn check_families(
 /// [`Error::InvalidRequest`] if there is no such family.
 pub(crate) fn views_of(
     region: &Region,
-    source: &ReadTarget,
+    source: ReadTarget,
     wanted: Option<&[u8]>,
 ) -> Result<Views> {
     let views = match source {
         ReadTarget::Primary => region.views(wanted),
-        ReadTarget::Replica(_) => {
+        ReadTarget::Replica => {
             let families = match wanted {
                 Some(wanted) => wanted.to_vec(),
                 None => (0..region.family_count() as u8).collect(),
@@ -316,16 +364,10 @@ fn no_family(family: impl std::fmt::Display) -> Error {
 }
 
 /// Returns the view of a family at the source.
-pub(crate) fn view_of(
-    region: &Region,
-    source: &ReadTarget,
-    family: usize,
-) -> Result<Arc<ReadView>> {
+pub(crate) fn view_of(region: &Region, source: ReadTarget, family: usize) -> Result<Arc<ReadView>> {
     let view = match source {
         ReadTarget::Primary => region.view(family),
-        ReadTarget::Replica(_) => {
-            region.replicas().first().and_then(|replica| replica.view(family))
-        }
+        ReadTarget::Replica => region.replicas().first().and_then(|replica| replica.view(family)),
     };
     view.ok_or_else(|| no_family(family))
 }
@@ -360,7 +402,7 @@ impl BatchMark {
 /// Counts the rows that some requests returned since the mark.
 #[inline]
 pub(crate) fn count_read(
-    (region, source): (&Region, &ReadTarget),
+    (region, source): (&Region, ReadTarget),
     since: RegionMark,
     requests: u64,
     volume: Volume,
@@ -373,7 +415,7 @@ pub(crate) fn count_read(
     );
     match source {
         ReadTarget::Primary => region.load().read(requests, volume),
-        ReadTarget::Replica(_) => {
+        ReadTarget::Replica => {
             if let Some(replica) = region.replicas().first() {
                 replica.count_rows(volume.rows);
             }

@@ -6,10 +6,11 @@
 //!    and its regions, so that it can continue to the end of a table that is dropped meanwhile.
 //! 2. In each region it reads one set of views.
 //! 3. There is one filter for the whole scan, so that its counts are correct.
-//! 4. Once a region was read at a replica, no later one is read at a newer sequence.
+//! 4. All regions are read at one sequence, which the first one fixes.
 //! 5. While `inside` is set, `row` was begun and its families are in it or behind it.
 //!
-//! The types ensure 1 to 3. Debug assertions check 4, 5, and the order of the rows of a batch.
+//! The types ensure 1 to 3, and the snapshot 4. Debug assertions check 5, and the order of the rows
+//! of a batch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smallvec::SmallVec;
 
 use crate::admission::count_rows;
-use crate::cell::CellBatch;
+use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec, ReadView};
@@ -123,8 +124,6 @@ pub struct Scanner {
     resume: Option<CellPosition>,
     /// True if a part of `row` was returned, by this scan or by the one that it continues.
     begun: bool,
-    /// The snapshot of the first replica that was read, held open.
-    lagging: Option<Snapshot>,
     /// Cost of the completed regions.
     counts: ReadCounts,
     /// Number of rows to read before columns are tried again.
@@ -219,7 +218,6 @@ impl Scanner {
             inside: None,
             resume,
             begun: false,
-            lagging: None,
             counts: ReadCounts::default(),
             row_run: 1,
             tracked,
@@ -408,8 +406,8 @@ impl Scanner {
         }
         let Some(mut current) = self.current.take() else { return Ok(None) };
         let since = RegionMark::now();
-        let held = matches!(current.source, ReadTarget::Primary)
-            && matches!(self.enter(&current.region)?, ReadTarget::Replica(_));
+        let held = current.source == ReadTarget::Primary
+            && self.enter(&current.region)?.0 == ReadTarget::Replica;
         let slice = match current.families.as_mut_slice() {
             [only] if !held => only.take_columns(row_limit)?,
             _ => None,
@@ -418,7 +416,7 @@ impl Scanner {
         if let Some(slice) = &slice {
             let volume = Volume { rows, cells: rows, bytes: slice.stored_bytes() };
             self.rules.charge(volume);
-            count_read((&current.region, &current.source), since, 0, volume);
+            count_read((&current.region, current.source), since, 0, volume);
         }
         self.current = Some(current);
         count_rows(rows)?;
@@ -517,11 +515,7 @@ impl Scanner {
 
     fn leave_region(&mut self) {
         self.counts = self.counts();
-        if let Some(current) = self.current.take()
-            && let ReadTarget::Replica(snapshot) = current.source
-        {
-            self.lagging.get_or_insert(snapshot);
-        }
+        self.current = None;
     }
 
     fn end(&mut self) {
@@ -595,17 +589,9 @@ impl Scanner {
         };
         let Some(index) = next else { return Ok(false) };
         let region = Arc::clone(&self.map.all()[index]);
-        let source = self.enter(&region)?;
+        let (source, snapshot) = self.enter(&region)?;
         let since = RegionMark::now();
-        let mut spec = self.rules.spec;
-        if let ReadTarget::Replica(snapshot) = &source {
-            debug_assert!(
-                self.lagging.as_ref().is_none_or(|first| snapshot.sequence() <= first.sequence()),
-                "a later region is read at a newer commit"
-            );
-            spec.snapshot = snapshot.sequence();
-            self.rules.spec.snapshot = spec.snapshot;
-        }
+        let spec = ReadSpec { snapshot, ..self.rules.spec };
         // Staged cells are not divided by region, so the range must end where the region does.
         let span = RowSpan {
             start: self.start.as_slice().max(region.start()),
@@ -616,7 +602,7 @@ impl Scanner {
         let mut history = RegionHistory::of(&self.scan);
         let mut open = |family: usize| -> Result<()> {
             let staged = self.rules.staged.get(family).cloned().flatten();
-            let view = view_of(&region, &source, family)?;
+            let view = view_of(&region, source, family)?;
             let spec = match &mut history {
                 None => spec,
                 Some(history) => history.include(&view, spec)?,
@@ -635,27 +621,30 @@ impl Scanner {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
-        count_read((&region, &source), since, 1, Volume::default());
+        count_read((&region, source), since, 1, Volume::default());
         let required = self.rules.required.0.as_deref().map_or(&[][..], Vec::as_slice);
         let versions = history.map(|history| history.reader(spec).require(required));
         self.current = Some(RegionScanner { index, region, source, families, versions });
         Ok(true)
     }
 
-    fn enter(&self, region: &Region) -> Result<ReadTarget> {
+    fn enter(&self, region: &Region) -> Result<(ReadTarget, Sequence)> {
         let flags: SmallVec<[&AtomicBool; 2]> =
             self.rules.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = ReadCaller { consistency: self.rules.consistency, cancelled: &flags };
-        let snapshot = self.rules.spec.snapshot;
-        self.rules.path.enter(region, self.rules.table, snapshot, &caller)
+        let caller = ReadCaller {
+            consistency: self.rules.consistency,
+            snapshot: Some(&self.rules.snapshot),
+            cancelled: &flags,
+        };
+        self.rules.path.enter(region, self.rules.table, self.rules.spec.snapshot, &caller)
     }
 
     /// Appends rows of the current region to `out`, until it is full or the region has no more.
     fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<RowOutcome> {
         let (before, since) = (BatchMark::of(out), RegionMark::now());
         if let Some(current) = &self.current
-            && matches!(current.source, ReadTarget::Primary)
-            && let ReadTarget::Replica(_) = self.enter(&current.region)?
+            && current.source == ReadTarget::Primary
+            && self.enter(&current.region)?.0 == ReadTarget::Replica
         {
             // The region was held since the last batch; a replica is not left again.
             self.resume_on_replica()?;
@@ -676,7 +665,7 @@ impl Scanner {
         if let Some(current) = &self.current {
             let volume = before.until(out);
             self.rules.charge(volume);
-            count_read((&current.region, &current.source), since, 0, volume);
+            count_read((&current.region, current.source), since, 0, volume);
             count_rows(ROWS_BETWEEN_CHECKS as u64 - looks)?;
         }
         Ok(turn)

@@ -10,6 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -51,10 +52,9 @@ pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::endpoint_calls::EndpointCallStatus;
 pub use crate::family_store::{CompactionStatistics, FamilyStatus, FileStatus};
-pub use crate::region::{
-    HoldGuard, LoadStatistics, RegionFamilyStatus, RegionStatus, ReplicaStatus,
-};
+pub use crate::region::{LoadStatistics, RegionFamilyStatus, RegionStatus, ReplicaStatus};
 pub use crate::region_replacement::{RegionReplacement, SplitPoint};
+pub use crate::replica::service_gate::HoldGuard;
 pub use crate::schedule::CompactionStatus;
 pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 
@@ -794,13 +794,26 @@ impl Store {
         EntrySorter::new(Arc::clone(&self.engine), scratch)
     }
 
-    /// Holds a region until the guard is dropped: calls wait, or time out if they have a timeout.
-    /// For tests of the clients' view of a stalled region.
-    pub fn hold_region(&self, region: RegionId) -> Result<HoldGuard> {
+    /// Holds the primary of a region until the guard is dropped, at most for `limit`: calls wait,
+    /// or time out if they have a timeout. For tests and demonstrations of the clients' view of a
+    /// stalled region.
+    pub fn hold_region(&self, region: RegionId, limit: Duration) -> Result<HoldGuard> {
         let found = self.engine.region(region);
         let region = found
             .ok_or_else(|| Error::InvalidRequest(format!("region {} does not exist", region.0)))?;
-        Ok(HoldGuard::new(region))
+        Ok(HoldGuard::new(region, limit))
+    }
+
+    /// Lets the region replicas of all tables apply no commits until the guard is dropped, at
+    /// most for `limit`. For tests and demonstrations of stale reads.
+    pub fn hold_replicas(&self, limit: Duration) -> HoldGuard {
+        HoldGuard::new(self.engine.reads.feed.clone(), limit)
+    }
+
+    /// Requires TIMELINE snapshots from now on to include the commits up to `sequence`: statements
+    /// are planned for a catalog that was published with them.
+    pub fn require_for_timeline(&self, sequence: Sequence) {
+        self.engine.reads.feed.require(sequence);
     }
 
     /// Stops background work, syncs the log and rejects new work. It is not required for

@@ -320,7 +320,11 @@ impl Context {
         self.requires_key_order = !plan.is_query() || plan.locks_rows;
         self.changed_rows = ChangedRows::of(plan);
         self.row_by_row |= plan.row_by_row;
-        self.statement_view()?;
+        let view = self.statement_view()?;
+        if self.requires_key_order || plan.has_locking_scan {
+            // What it writes or locks must not depend on what replicas lack.
+            view.fix();
+        }
         Ok(self)
     }
 

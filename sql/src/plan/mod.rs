@@ -60,6 +60,8 @@ pub struct Plan {
     pub point: Option<PointGet>,
     /// True if a node locks rows of its input.
     pub locks_rows: bool,
+    /// True if a scan locks the rows that it reads.
+    pub has_locking_scan: bool,
     /// True if the statement changes rows and calls functions that see the changes: each row is
     /// produced and staged before the next one.
     pub row_by_row: bool,
@@ -706,6 +708,7 @@ impl Plan {
         point: Option<PointGet>,
     ) -> Plan {
         let locks_rows = matches!(&root, PlanRoot::Query(node) if node.locks_rows());
+        let has_locking_scan = matches!(&root, PlanRoot::Query(node) if node.has_locking_scan());
         Plan {
             before: Vec::new(),
             root,
@@ -713,6 +716,7 @@ impl Plan {
             parameter_count,
             point,
             locks_rows,
+            has_locking_scan,
             row_by_row: false,
         }
     }
@@ -843,6 +847,11 @@ impl Node {
 
     fn locks_rows(&self) -> bool {
         matches!(self, Node::LockRows(_)) || self.inputs().into_iter().any(Node::locks_rows)
+    }
+
+    fn has_locking_scan(&self) -> bool {
+        matches!(self, Node::Scan(scan) if scan.lock.is_some())
+            || self.inputs().into_iter().any(Node::has_locking_scan)
     }
 
     /// Returns the inputs of the node.

@@ -88,6 +88,7 @@ impl StatementExecutor {
             transaction.lock_row(table, &lock, LockMode::Exclusive, LockWait::Wait)?;
         }
         transaction.begin_statement();
+        transaction.view()?.fix();
         // Rows that were committed after the snapshot count, too.
         let latest = is_repeatable.then(|| {
             let options = TransactionOptions {

@@ -222,6 +222,7 @@ impl Session {
             search_path,
             stop,
             reads: store.read_locks(),
+            progress: Arc::default(),
             process_id,
             activity,
             notices: Arc::default(),
@@ -240,6 +241,7 @@ impl Session {
                 call_stack: called,
                 snapshots: SnapshotPolicy::Session,
                 in_script: false,
+                primary_only: false,
             },
             statements: AHashMap::new(),
             empty_statements: AHashSet::new(),
@@ -544,11 +546,6 @@ impl Session {
     /// Sets the callback that sends notices of procedural bodies at once.
     pub fn on_notices(&mut self, sink: NoticeSink) {
         Arc::make_mut(&mut self.worker.environment).notice_sink = Some(sink);
-    }
-
-    /// Returns the notices collected since the last call.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut *self.notices.lock())
     }
 
     /// Returns the encoding of the client's text.
@@ -863,7 +860,7 @@ impl Session {
             return Err(error);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
-        open.transaction.set_limits(transaction::limits(&self.settings));
+        open.transaction.set_limits(transaction::primary_limits(&self.settings));
         let floor = open.transaction.required_commit();
         let committed = open.commit(&self.worker.environment.engine, &mut self.worker.settings);
         self.cursors.end_transaction(committed.is_ok());

@@ -29,7 +29,7 @@ use crate::session::plan_cache::{
 };
 use crate::session::prepared::{PlanningContext, StatementPlan};
 use crate::session::statement_executor::{SessionEnvironment, SnapshotPolicy, StatementExecutor};
-use crate::session::transaction::{self, OpenTransaction, SharedTransactionState};
+use crate::session::transaction::{OpenTransaction, SharedTransactionState};
 use crate::settings::Settings;
 use crate::system::{RoutineExecutor, SystemContext};
 
@@ -128,6 +128,7 @@ impl SessionRoutines {
             call_stack: called,
             snapshots,
             in_script: false,
+            primary_only: false,
         }
     }
 }
@@ -247,7 +248,7 @@ impl StatementExecutor {
     fn follow_settings(&mut self) {
         self.follow_search_path();
         if let Some(open) = &self.open {
-            open.transaction.set_limits(transaction::limits(&self.settings));
+            open.transaction.set_limits(self.limits());
         }
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
-use store::transaction::TableLockMode;
+use store::TimelineProgress;
+use store::transaction::{TableLockMode, TransactionLimits};
 use store::{ReadLocks, Sequence, TableId, memory};
 use types::context::{ItemSets, Sequences};
 use types::expr::EvalContext;
@@ -51,6 +52,8 @@ pub struct StatementExecutor {
     pub(super) snapshots: SnapshotPolicy,
     /// True if the statement is one of several in a message, which share a transaction.
     pub(super) in_script: bool,
+    /// True while a statement runs that must read the primaries, also in a TIMELINE session.
+    pub(super) primary_only: bool,
 }
 
 /// Snapshot policy.
@@ -85,6 +88,8 @@ pub struct SessionEnvironment {
     pub(super) stop: Arc<StopFlag>,
     /// Registry of the tables that its transactions read.
     pub(super) reads: Arc<ReadLocks>,
+    /// Commits that the session has made or read, for its TIMELINE reads.
+    pub(super) progress: Arc<TimelineProgress>,
     /// Session number.
     pub(super) process_id: i32,
     /// Entry in the session registry.
@@ -102,7 +107,12 @@ pub struct SessionEnvironment {
 impl SessionEnvironment {
     /// Returns the session state that a transaction uses.
     pub(super) fn handles(&self) -> SessionHandles<'_> {
-        SessionHandles { stop: &self.stop, reads: &self.reads, advisory: &self.locks }
+        SessionHandles {
+            stop: &self.stop,
+            reads: &self.reads,
+            progress: &self.progress,
+            advisory: &self.locks,
+        }
     }
 }
 
@@ -255,6 +265,19 @@ impl StatementExecutor {
         open
     }
 
+    /// Returns the notices collected since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut *self.notices.lock())
+    }
+
+    /// Returns the limits of the transaction for the running statement.
+    pub(super) fn limits(&self) -> TransactionLimits {
+        match self.primary_only {
+            true => transaction::primary_limits(&self.settings),
+            false => transaction::limits(&self.settings),
+        }
+    }
+
     /// Begins a statement of a function.
     fn begin_inner(&mut self) -> &mut OpenTransaction {
         let open = self.open.as_mut().expect("a function is called within a transaction");
@@ -270,18 +293,17 @@ impl StatementExecutor {
         if !matches!(self.snapshots, SnapshotPolicy::Session) {
             return self.begin_inner();
         }
+        // SET LOCAL may have changed the limits.
+        let limits = self.limits();
         let (engine, session) = (&self.environment.engine, self.environment.handles());
         let open = match &mut self.open {
-            Some(open) => {
-                // SET LOCAL may have changed the limits.
-                open.transaction.set_limits(transaction::limits(&self.settings));
-                open
-            }
+            Some(open) => open,
             none => {
                 let modes = self.settings.parsed().default_modes;
                 none.insert(OpenTransaction::begin(engine, &self.settings, modes, session))
             }
         };
+        open.transaction.set_limits(limits);
         engine.drop_unseen(None);
         open.used = true;
         self.environment.locks.link_transaction(&open.transaction);

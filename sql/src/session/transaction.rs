@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use store::TimelineProgress;
 use store::descriptor::Durability;
 use store::memory;
 use store::transaction::{
-    LockPlace, Savepoint, TableLockMode, TransactionLimits, TransactionOptions,
+    Consistency, LockPlace, Savepoint, TableLockMode, TransactionLimits, TransactionOptions,
 };
 use store::wal::DurableTicket;
 use store::{ReadLocks, TableId, Transaction};
@@ -70,6 +71,8 @@ pub(crate) struct SessionHandles<'a> {
     pub stop: &'a StopFlag,
     /// Registry of the tables that it reads.
     pub reads: &'a Arc<ReadLocks>,
+    /// Commits that the session has made or read.
+    pub progress: &'a Arc<TimelineProgress>,
     /// Advisory locks.
     pub advisory: &'a Arc<SessionLocks>,
 }
@@ -552,6 +555,11 @@ pub(super) fn limits(settings: &Settings) -> TransactionLimits {
     }
 }
 
+/// As `limits`, for statements and checks that must read the primaries.
+pub(super) fn primary_limits(settings: &Settings) -> TransactionLimits {
+    TransactionLimits { consistency: Consistency::Strong, ..limits(settings) }
+}
+
 fn options(
     engine: &Engine,
     settings: &Settings,
@@ -559,8 +567,9 @@ fn options(
     session: SessionHandles<'_>,
 ) -> TransactionOptions {
     let role = &settings.parsed().role;
+    // A statement that may read replicas sets others.
     let TransactionLimits { lock_timeout, deadlock_timeout, durability, consistency } =
-        limits(settings);
+        primary_limits(settings);
     TransactionOptions {
         isolation: modes.store_isolation(),
         // Read-only mode is checked by the statement executor: temporary tables may be written.
@@ -571,6 +580,7 @@ fn options(
         deadlock_timeout,
         cancelled: Arc::clone(&session.stop.stop),
         reads: Some(Arc::clone(session.reads)),
+        progress: Arc::clone(session.progress),
         user: Arc::clone(role),
         quota: engine.quotas.of_role(role),
     }

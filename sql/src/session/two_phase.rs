@@ -27,6 +27,9 @@ impl Session {
             Statement::CommitPrepared(gid) => {
                 self.reject_in_block(tag)?;
                 self.ticket = self.engine.prepared.commit(gid)?;
+                if let Some(ticket) = &self.ticket {
+                    self.progress.see(ticket.sequence());
+                }
                 self.forget_ended();
             }
             Statement::RollbackPrepared(gid) => {

@@ -39,6 +39,14 @@ use crate::system::{SystemNames, is_catalog_table};
 impl Session {
     /// Executes a utility statement.
     pub(super) fn run_utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
+        let before = self.primary_only;
+        self.worker.primary_only = !may_read_replicas(&parsed.statement);
+        let done = self.run_utility_within(parsed);
+        self.worker.primary_only = before;
+        done
+    }
+
+    fn run_utility_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         let statement = &parsed.statement;
         let tag = statement.tag();
         match statement {
@@ -812,6 +820,20 @@ fn define_schema(
     create.elements.iter().try_for_each(|element| define(ddl, element, (system, &within)))?;
     ddl.path = outside;
     Ok(())
+}
+
+/// Returns whether a utility statement runs a query that may read replicas. Others, such as those
+/// that check or index the rows of a table, must not miss any.
+fn may_read_replicas(statement: &Statement) -> bool {
+    match statement {
+        Statement::Explain(explain) => !matches!(explain.statement, Statement::CreateTableAs(_)),
+        Statement::Copy(_)
+        | Statement::Execute { .. }
+        | Statement::Do(_)
+        | Statement::DeclareCursor(_)
+        | Statement::Fetch { .. } => true,
+        _ => false,
+    }
 }
 
 /// Returns whether a statement only changes the catalog. ALTER TABLE may do more.

@@ -51,7 +51,9 @@ impl SettingKind {
     pub(super) fn unit(&self) -> Option<&'static str> {
         Some(match self {
             SettingKind::Quantity(units, ..) => units[0].0,
-            SettingKind::Milliseconds | SettingKind::RealMilliseconds(..) => TIME_UNITS[0].0,
+            SettingKind::Milliseconds
+            | SettingKind::MillisecondLimit
+            | SettingKind::RealMilliseconds(..) => TIME_UNITS[0].0,
             SettingKind::Kilobytes | SettingKind::KilobyteLimit => SIZE_UNITS[0].0,
             SettingKind::Pages(..) => "8kB",
             _ => return None,
@@ -61,7 +63,9 @@ impl SettingKind {
     fn in_unit<'v>(&self, value: &'v str) -> Cow<'v, str> {
         let number = match self {
             SettingKind::Quantity(units, ..) => parse_quantity(value, units),
-            SettingKind::Milliseconds => parse_quantity(value, TIME_UNITS),
+            SettingKind::Milliseconds | SettingKind::MillisecondLimit => {
+                parse_quantity(value, TIME_UNITS)
+            }
             SettingKind::Kilobytes | SettingKind::KilobyteLimit => {
                 parse_quantity(value, SIZE_UNITS)
             }
@@ -97,6 +101,7 @@ fn values(spec: &SettingSpec) -> String {
         SettingKind::Pages(low, high) => format!("{}, in pages of 8 kB", whole(*low, *high)),
         SettingKind::Milliseconds => "time, in ms".to_owned(),
         SettingKind::Kilobytes => "size, from 64, in kB".to_owned(),
+        SettingKind::MillisecondLimit => "time, in ms; -1: no limit".to_owned(),
         SettingKind::KilobyteLimit => "size, in kB; -1: no limit".to_owned(),
         SettingKind::Word(words) => words.join(", "),
         SettingKind::Text => "text".to_owned(),

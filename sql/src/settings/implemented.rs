@@ -285,6 +285,14 @@ pub(super) const OWN: &[SettingSpec] = &[
         "Sets the maximum number of simultaneously prepared transactions.",
     ),
     spec(
+        "max_staleness",
+        "-1",
+        SettingKind::MillisecondLimit,
+        false,
+        "Sets the staleness of region replicas above which a TIMELINE statement waits for the \
+         primary; -1 means no limit.",
+    ),
+    spec(
         "portable_definitions",
         "off",
         SettingKind::Bool,

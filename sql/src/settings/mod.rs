@@ -62,6 +62,8 @@ enum SettingKind {
     Pages(i64, i64),
     /// Time, stored in milliseconds.
     Milliseconds,
+    /// Time, stored in milliseconds, or -1: no limit.
+    MillisecondLimit,
     /// Size, stored in KiB.
     Kilobytes,
     /// Size, stored in KiB, or -1: no limit.
@@ -692,7 +694,12 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
         SettingKind::Milliseconds => {
             whole_quantity((spec.name, value), TIME_UNITS, (0, INTEGER_MAX))
         }
-        SettingKind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
+        SettingKind::KilobyteLimit | SettingKind::MillisecondLimit if value.trim() == "-1" => {
+            Ok("-1".to_owned())
+        }
+        SettingKind::MillisecondLimit => {
+            whole_quantity((spec.name, value), TIME_UNITS, (-1, INTEGER_MAX))
+        }
         SettingKind::KilobyteLimit => {
             whole_quantity((spec.name, value), SIZE_UNITS, (-1, INTEGER_MAX))
         }

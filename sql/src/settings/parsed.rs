@@ -31,7 +31,7 @@ pub(crate) struct ParsedSettings {
     pub temp_file_limit: Option<u64>,
     /// `synchronous_commit` is off.
     pub is_commit_asynchronous: bool,
-    /// `consistency`, with `primary_call_timeout`.
+    /// `consistency`, with `primary_call_timeout` and `max_staleness`.
     pub consistency: Consistency,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
     pub default_modes: TransactionModeSet,
@@ -55,7 +55,10 @@ impl ParsedSettings {
         let consistency = match value("consistency") {
             "TIMELINE" => {
                 let timeout = duration("primary_call_timeout").unwrap_or_default();
-                Consistency::Timeline { timeout }
+                let max_staleness = parse_quantity(value("max_staleness"), TIME_UNITS)
+                    .and_then(|millis| u64::try_from(millis).ok())
+                    .map(Duration::from_millis);
+                Consistency::Timeline { timeout, max_staleness }
             }
             _ => Consistency::Strong,
         };

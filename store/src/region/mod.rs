@@ -28,7 +28,6 @@ mod map;
 mod split_row;
 mod split_policy;
 
-pub use gate::HoldGuard;
 pub(crate) use gate::WriteGuard;
 pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
 pub use load::LoadStatistics;
@@ -39,6 +38,7 @@ pub(crate) use split_policy::{SplitMetrics as SplitFacts, is_due as is_split_due
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::{Mutex, RwLock};
@@ -55,10 +55,10 @@ use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::observer::{RegionChain, RegionRef};
 use crate::read_view::Views;
-use crate::region::gate::{GatedRegion, ServiceGate};
 use crate::region::load::LoadCounters;
 use crate::region::observer_hooks::FlushHooks;
 use crate::region::split_policy::BlockedShare;
+use crate::replica::service_gate::{Gated, ServiceGate};
 use crate::replica::{Replica, ReplicaFeed, Replicated};
 use crate::run::{FileRecord, LiveFile, Run};
 use crate::scan::Horizon;
@@ -77,6 +77,8 @@ pub struct ReplicaStatus {
     pub lag_commits: u64,
     /// Bytes of the cells of these commits.
     pub lag_bytes: u64,
+    /// Commit time of the oldest of these commits.
+    pub lag_since: Option<Timestamp>,
     /// Bytes in its own memstores.
     pub memstore_bytes: u64,
     /// Number of rows that it has returned since its creation.
@@ -111,6 +113,8 @@ pub struct RegionStatus {
     pub damage: Option<String>,
     /// Its replicas, without the primary.
     pub replicas: Vec<ReplicaStatus>,
+    /// Time until the primary serves calls again; `None` if it is not held.
+    pub held_for: Option<Duration>,
 }
 
 /// Status of the store of one family of one region, for system views.
@@ -800,6 +804,7 @@ impl Region {
             applied_timestamp: feed.applied_timestamp(),
             lag_commits,
             lag_bytes,
+            lag_since: feed.queued_since(),
             memstore_bytes: replica.memstore_bytes(),
             rows_read: replica.rows_read(),
         });
@@ -816,6 +821,7 @@ impl Region {
             cache,
             damage,
             replicas: replicas.collect(),
+            held_for: self.service.held_for(),
         }
     }
 }
@@ -859,7 +865,7 @@ impl Replicated for Region {
     }
 }
 
-impl GatedRegion for Region {
+impl Gated for Region {
     fn gate(&self) -> &ServiceGate {
         &self.service
     }

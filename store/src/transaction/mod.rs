@@ -48,6 +48,7 @@ use crate::quota::{Access, Quota};
 use crate::read_path::ReadCaller;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::serializable::ReadTracker;
+use crate::snapshot::TimelineProgress;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::staged::StagedFamilies;
 use crate::table::Table;
@@ -115,6 +116,8 @@ pub struct TransactionOptions {
     /// List in which the session notes its read locks ([`Transaction::lock_to_read`]); `None`:
     /// they are taken in the lock table.
     pub reads: Option<Arc<ReadLocks>>,
+    /// Progress of the session, which its TIMELINE reads include.
+    pub progress: Arc<TimelineProgress>,
 }
 
 impl Default for TransactionOptions {
@@ -130,6 +133,7 @@ impl Default for TransactionOptions {
             user: Arc::from(""),
             quota: None,
             reads: None,
+            progress: Arc::default(),
         }
     }
 }
@@ -360,7 +364,7 @@ impl Transaction {
     /// began.
     pub fn refresh_statement(&self) {
         let floor = self.required_commit();
-        let shown = self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence());
+        let shown = self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.oldest());
         if self.options.isolation == Isolation::ReadCommitted
             && shown.is_some_and(|shown| shown < floor)
         {
@@ -439,25 +443,29 @@ impl Transaction {
     }
 
     fn take_snapshot(&self, statement: &mut StatementSnapshot) -> Result<Arc<Snapshot>> {
-        self.engine.wait_visible(self.required_commit(), &self.options.cancelled)?;
+        let floor = match self.consistency() {
+            Consistency::Strong => self.required_commit(),
+            Consistency::Timeline { .. } => self.timeline_floor(),
+        };
+        self.engine.wait_visible(floor, &self.options.cancelled)?;
         let purpose = match self.options.isolation {
             Isolation::ReadCommitted => SnapshotPurpose::Statement,
             Isolation::RepeatableRead | Isolation::Serializable(_) => SnapshotPurpose::Transaction,
         };
         let snapshot = Arc::new(self.open_snapshot(purpose)?);
+        if let Some(fixed) = snapshot.fixed() {
+            self.options.progress.see(fixed);
+        }
         statement.now_micros = snapshot.opened_micros();
         statement.snapshot = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
 
-    /// Returns the read specification of the present statement.
-    fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> Result<ReadSpec> {
-        let mut statement = self.statement.lock();
-        let snapshot = match statement.shown() {
-            Some(snapshot) => snapshot.sequence(),
-            None => self.take_snapshot(&mut statement)?.sequence(),
-        };
-        Ok(ReadSpec { time_range, max_versions, raw, ..statement.spec(snapshot) })
+    /// Returns the commit that a TIMELINE snapshot must include: what the session has made or
+    /// seen, and the catalog.
+    fn timeline_floor(&self) -> Sequence {
+        let seen = self.options.progress.seen().max(self.engine.reads.feed.required());
+        self.required_commit().max(seen)
     }
 
     fn staged_of(&self, table: TableId) -> Result<Option<StagedFamilies>> {
@@ -484,11 +492,13 @@ impl Transaction {
 
     /// Reads a row without calling observers.
     fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        let spec = self.spec(get.time_range, get.max_versions, false)?;
+        let view = self.view()?;
+        let (time_range, max_versions) = (get.time_range, get.max_versions);
+        let spec = ReadSpec { time_range, max_versions, ..view.spec };
         self.note_row(table.id(), &get.row);
         let staged = self.staged_of(table.id())?;
-        let consistency = self.consistency();
-        let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
+        let asked = (get, &spec, Some(&*view.snapshot));
+        let found = self.get_in(table, asked, staged.as_ref(), out)?;
         self.check_snapshot()?;
         count_rows(1)?;
         Ok(found)
@@ -525,17 +535,18 @@ impl Transaction {
         self.reader(table)?.multi_get(gets, out)
     }
 
+    /// Reads a row at a snapshot, or the newest commits at the primary.
     fn get_in(
         &self,
         table: &Table,
-        asked: (&Get, &ReadSpec),
-        consistency: Consistency,
+        (get, spec, snapshot): (&Get, &ReadSpec, Option<&Snapshot>),
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
     ) -> Result<bool> {
         let cancelled = [&*self.options.cancelled];
-        let caller = ReadCaller { consistency, cancelled: &cancelled };
-        reader::get_in(&self.engine.reads, (table, &caller), asked, staged, out)
+        let consistency = snapshot.map_or(Consistency::Strong, |_| self.consistency());
+        let caller = ReadCaller { consistency, snapshot, cancelled: &cancelled };
+        reader::get_in(&self.engine.reads, (table, &caller), (get, spec), staged, out)
     }
 
     /// Returns the highest timestamp that a client may choose: commits from now on have higher
@@ -612,7 +623,7 @@ impl Transaction {
         let spec = self.newest_spec(get);
         self.note_newest(table, &get.row)?;
         let staged = self.staged_of(table.id())?;
-        self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
+        self.get_in(table, (get, &spec, None), staged.as_ref(), out)
     }
 
     /// Returns the read specification for the current state of a locked row.
@@ -734,6 +745,7 @@ impl Transaction {
         kept.iter().for_each(ObservedBatch::committed);
         if let Some(place) = written {
             self.require_commit(place.sequence);
+            self.options.progress.see(place.sequence);
             key_change_following::publish(&self.engine, moved, place.sequence);
         }
         self.release(TransactionEnd::Committed);
@@ -827,7 +839,7 @@ impl Transaction {
     /// Returns the open snapshot, of the current or the last statement; `None` if nothing was
     /// read yet.
     pub fn present_snapshot(&self) -> Option<Sequence> {
-        self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence())
+        self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.oldest())
     }
 
     /// Returns the snapshot of the current statement.
@@ -836,7 +848,7 @@ impl Transaction {
     ///
     /// [`Error::Cancelled`] or [`Error::LogFailed`] if none could be taken.
     pub fn snapshot(&self) -> Result<Sequence> {
-        Ok(self.spec(TimeRange::ALL, 1, false)?.snapshot)
+        Ok(self.view()?.sequence())
     }
 
     /// Returns whether anything was staged.

@@ -58,6 +58,7 @@ pub struct TableReader {
 struct OpenRegion<'a> {
     region: &'a Arc<Region>,
     source: ReadTarget,
+    snapshot: Sequence,
     views: Views,
     /// Families that the gets read; `None` for all.
     families: Option<&'a [u8]>,
@@ -66,8 +67,8 @@ struct OpenRegion<'a> {
 /// Snapshot and staged writes that a statement sees. Keeps its snapshot open.
 #[derive(Clone)]
 pub struct StatementView {
-    snapshot: Arc<Snapshot>,
-    spec: ReadSpec,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) spec: ReadSpec,
 }
 
 impl StatementView {
@@ -76,9 +77,15 @@ impl StatementView {
         Savepoint(self.spec.staged_through.0 & !Sequence::STAGED)
     }
 
-    /// Returns the newest commit that is visible.
+    /// Fixes a TIMELINE snapshot at the newest commit that was visible when it was taken:
+    /// replicas answer only once they have applied that.
+    pub fn fix(&self) {
+        self.sequence();
+    }
+
+    /// Returns the newest commit that is visible, which no longer changes.
     pub(super) fn sequence(&self) -> Sequence {
-        self.spec.snapshot
+        self.snapshot.sequence()
     }
 
     /// Checks that its snapshot was open throughout.
@@ -165,6 +172,10 @@ impl TableReader {
         Ok(count)
     }
 
+    fn caller<'a>(&'a self, cancelled: &'a [&'a AtomicBool]) -> ReadCaller<'a> {
+        ReadCaller { consistency: self.consistency, snapshot: Some(&self.snapshot), cancelled }
+    }
+
     /// Reads rows one by one with their observers.
     fn read_watched(
         &self,
@@ -186,7 +197,7 @@ impl TableReader {
     /// views.
     fn read_rows(&self, gets: &[Get], bytes_max: usize, out: &mut CellBatch) -> Result<usize> {
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = ReadCaller { consistency: self.consistency, cancelled: &cancelled };
+        let caller = self.caller(&cancelled);
         let map = self.table.regions();
         let required = RequiredFamilies(self.table.required());
         let mut open: Option<OpenRegion<'_>> = None;
@@ -200,10 +211,11 @@ impl TableReader {
             let at = match &open {
                 Some(open) if open.families == families && is_at(first, open.region) => open,
                 _ => {
-                    let snapshot = self.spec.snapshot;
-                    let source = self.path.enter(region, self.table.id(), snapshot, &caller)?;
-                    let views = views_of(region, &source, required.with(families).as_deref())?;
-                    open.insert(OpenRegion { region, source, views, families })
+                    let newest = self.spec.snapshot;
+                    let (source, snapshot) =
+                        self.path.enter(region, self.table.id(), newest, &caller)?;
+                    let views = views_of(region, source, required.with(families).as_deref())?;
+                    open.insert(OpenRegion { region, source, snapshot, views, families })
                 }
             };
             let together = rest.iter().take(GETS_AT_ONCE);
@@ -231,11 +243,11 @@ impl TableReader {
         }
         let staged = Some(&self.staged);
         let asked: SmallVec<[(&Get, ReadSpec); GETS_AT_ONCE]> =
-            gets.iter().map(|get| (get, self.spec_of(get))).collect();
-        let begun = ReadPath::begin((at.region, &at.source), &at.views, &asked, staged)?;
+            gets.iter().map(|get| (get, self.spec_of(get, at.snapshot))).collect();
+        let begun = ReadPath::begin((at.region, at.source), &at.views, &asked, staged)?;
         for ((get, spec), begun) in asked.iter().zip(begun) {
             let asked = (*get, spec, begun);
-            let found = self.path.get((at.region, &at.source), &at.views, asked, staged, out)?;
+            let found = self.path.get((at.region, at.source), &at.views, asked, staged, out)?;
             if found {
                 required.keep_last(out);
             }
@@ -245,19 +257,19 @@ impl TableReader {
     }
 
     /// Returns the read specification of a get.
-    fn spec_of(&self, get: &Get) -> ReadSpec {
+    fn spec_of(&self, get: &Get, snapshot: Sequence) -> ReadSpec {
         let (time_range, max_versions) = (get.time_range, get.max_versions);
-        ReadSpec { time_range, max_versions, raw: false, ..self.spec }
+        ReadSpec { snapshot, time_range, max_versions, raw: false, ..self.spec }
     }
 
     /// Reads a row without its observers.
     fn read_row(&self, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        let spec = self.spec_of(get);
+        let spec = self.spec_of(get, self.spec.snapshot);
         if let Some(tracker) = &self.tracker {
             tracker.note_row(self.table.id(), &get.row);
         }
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
-        let caller = ReadCaller { consistency: self.consistency, cancelled: &cancelled };
+        let caller = self.caller(&cancelled);
         let staged = Some(&self.staged);
         let found = get_in(&self.path, (&self.table, &caller), (get, &spec), staged, out)?;
         count_rows(1)?;
@@ -335,12 +347,13 @@ pub(super) fn get_in(
 ) -> Result<bool> {
     let map = table.regions();
     let region = map.of_row(&get.row);
-    let source = path.enter(region, table.id(), spec.snapshot, caller)?;
+    let (source, snapshot) = path.enter(region, table.id(), spec.snapshot, caller)?;
+    let spec = &ReadSpec { snapshot, ..*spec };
     let required = RequiredFamilies(table.required());
     let wanted = required.with(get.families.as_deref());
-    let views = views_of(region, &source, wanted.as_deref())?;
-    let begun = ReadPath::begin_one((region, &source), &views, (get, spec), staged)?;
-    let found = path.get((region, &source), &views, (get, spec, begun), staged, out)?;
+    let views = views_of(region, source, wanted.as_deref())?;
+    let begun = ReadPath::begin_one((region, source), &views, (get, spec), staged)?;
+    let found = path.get((region, source), &views, (get, spec, begun), staged, out)?;
     Ok(found && required.keep_last(out))
 }
 
@@ -358,7 +371,7 @@ impl Transaction {
             Some(snapshot) => Arc::clone(snapshot),
             None => self.take_snapshot(&mut statement)?,
         };
-        let spec = statement.spec(snapshot.sequence());
+        let spec = statement.spec(snapshot.newest());
         Ok(StatementView { snapshot, spec })
     }
 
@@ -406,14 +419,12 @@ impl Transaction {
     }
 
     /// Returns the limits for reading regions in parallel; `None` if that is not allowed: there
-    /// are no region threads, or a replica may answer, and the rows must be a prefix of the
-    /// history all the same.
+    /// are no region threads.
     pub fn parallelism(&self) -> Option<Parallelism> {
         let options = self.engine.options();
         let (threads, after_rows) = (options.region_threads, options.parallel_after_rows);
         let piece_bytes = options.parallel_piece_bytes;
-        let allowed = threads > 1 && self.consistency() == Consistency::Strong;
-        allowed.then_some(Parallelism { threads, after_rows, piece_bytes })
+        (threads > 1).then_some(Parallelism { threads, after_rows, piece_bytes })
     }
 
     /// Starts region threads on these partitions, ahead of the caller, who takes the items. The

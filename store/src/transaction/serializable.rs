@@ -60,7 +60,13 @@ impl Transaction {
         let (Some(tracker), Isolation::Serializable(mode)) =
             (&self.tracker, self.options.isolation)
         else {
-            return Ok(open());
+            return Ok(match self.consistency() {
+                Consistency::Strong => open(),
+                Consistency::Timeline { .. } => {
+                    let (owner, progress) = ((purpose, self.owner.0), &self.options.progress);
+                    self.engine.open_timeline_snapshot(owner, self.timeline_floor(), progress)
+                }
+            });
         };
         let (serializable, this) = (&self.engine.serializable, (self.owner.0, &**tracker));
         if mode == SerializableMode::Deferrable {

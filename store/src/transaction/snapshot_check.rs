@@ -32,14 +32,15 @@ impl Drop for NewestReads<'_> {
 }
 
 impl Transaction {
-    /// Lets the present statement read what is committed now, at REPEATABLE READ too. At READ
-    /// COMMITTED its own snapshot shows that.
+    /// Lets the present statement read what is committed now, at REPEATABLE READ and in a TIMELINE
+    /// session too. Otherwise its own snapshot shows that.
     ///
     /// # Errors
     ///
     /// Those of [`Transaction::snapshot`].
     pub fn read_newest(&self) -> Result<NewestReads<'_>> {
-        if self.options.isolation != Isolation::ReadCommitted {
+        let is_strong = self.consistency() == Consistency::Strong;
+        if self.options.isolation != Isolation::ReadCommitted || !is_strong {
             let own = self.own_snapshot()?;
             self.engine.wait_visible(self.required_commit(), &self.options.cancelled)?;
             let newest = self.engine.open_snapshot(SnapshotPurpose::Statement, self.owner.0);
@@ -48,6 +49,7 @@ impl Transaction {
             {
                 tracker.note_newer();
             }
+            self.options.progress.see(newest.sequence());
             self.statement.lock().newest = Some(Arc::new(newest));
         }
         Ok(NewestReads(self))
@@ -55,7 +57,8 @@ impl Transaction {
 
     /// Returns the snapshot of the transaction, or, at READ COMMITTED, of the present statement.
     pub(super) fn own_snapshot(&self) -> Result<Sequence> {
-        self.present_snapshot().map_or_else(|| self.snapshot(), Ok)
+        let own = self.statement.lock().snapshot.clone();
+        own.map_or_else(|| self.snapshot(), |snapshot| Ok(snapshot.sequence()))
     }
 
     /// Checks that a locked row is unchanged since the transaction's snapshot, or, if it was
@@ -88,7 +91,7 @@ impl Transaction {
         let get = Get { max_versions: u32::MAX, ..Get::new(row) };
         let spec = ReadSpec { raw: true, ..self.newest_spec(&get) };
         let mut cells = CellBatch::new();
-        self.get_in(table, (&get, &spec), Consistency::Strong, None, &mut cells)?;
+        self.get_in(table, (&get, &spec, None), None, &mut cells)?;
         let is_marker = |kind| kind == CellType::DeleteFamily;
         Ok(cells
             .rows()

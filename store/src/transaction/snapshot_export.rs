@@ -46,6 +46,7 @@ impl Transaction {
         let Some(snapshot) = self.engine.exported.find(name) else { return false };
         let mut statement = self.statement.lock();
         assert!(statement.snapshot.is_none(), "the transaction has read another snapshot");
+        self.options.progress.see(snapshot.sequence());
         statement.now_micros = snapshot.opened_micros();
         statement.snapshot = Some(snapshot);
         true

@@ -19,9 +19,7 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::LockOutcome;
 use crate::lock_mode::LockMode;
-use crate::mutation::{
-    Consistency, Edit, LockWait, Locking, Mutation, PreviousRow, RowExpectation,
-};
+use crate::mutation::{Edit, LockWait, Locking, Mutation, PreviousRow, RowExpectation};
 use crate::observer::{
     Attachment, BatchOutcome, Caller, Hooks, ObservedTransaction, RegionChain, Write,
 };
@@ -241,9 +239,9 @@ impl Transaction {
             found.clear();
             get.row.clear();
             get.row.extend_from_slice(&mutation.row);
-            let asked = (&get, &spec);
+            let asked = (&get, &spec, None);
             self.check_newer(table, &get.row)?;
-            if self.get_in(table, asked, Consistency::Strong, staged.as_ref(), &mut found)? {
+            if self.get_in(table, asked, staged.as_ref(), &mut found)? {
                 self.note_row(table.id(), &get.row);
                 return Err(row_exists(table, mutation));
             }

@@ -70,8 +70,7 @@ system_view! {
         applied Timestamptz = replica.applied_timestamp.0, "Time of the last commit that was applied";
         lag_commits Int8 = replica.lag_commits, "Number of commits that the replicas of all regions have still to apply";
         lag_bytes Int8 = replica.lag_bytes, "Bytes of the cells of these commits";
-        lag_seconds Float8 = lag_seconds(&replica, now),
-            "Age of the last commit that was applied, if others are to be applied; otherwise 0";
+        lag_seconds Float8 = lag_seconds(&replica, now), "Age of the oldest of these commits; 0 if there are none";
         memstore_bytes Int8 = replica.memstore_bytes, "Bytes of its own memstores";
         rows_read Int8 = replica.rows_read, "Rows that TIMELINE reads were returned, since the replica was created";
     }
@@ -91,10 +90,7 @@ fn replicas(source: &SystemContext) -> Result<Vec<RegionReplica>> {
 }
 
 fn lag_seconds(replica: &ReplicaStatus, now: i64) -> f64 {
-    match replica.lag_commits {
-        0 => 0.0,
-        _ => (now - replica.applied_timestamp.0).max(0) as f64 / 1e6,
-    }
+    replica.lag_since.map_or(0.0, |since| (now - since.0).max(0) as f64 / 1e6)
 }
 
 system_view! {

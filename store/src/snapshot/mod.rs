@@ -5,21 +5,29 @@
 //! lower of it and the log's durable mark. [`Snapshots`] registers the open ones, so that flushes
 //! and compactions retain the versions visible to them.
 //!
+//! A TIMELINE snapshot is not fixed at first. It is registered at the oldest commit that it may
+//! end at, which is what the region replicas have applied, and the first read fixes it: at the
+//! newest visible commit if the primary answers, at what the replicas have applied otherwise. From
+//! then on all reads show that state, at whichever copy.
+//!
 //! # Invariants
 //!
 //! 1. [`Snapshots::horizon`] is never above a snapshot that is open or will be opened: a snapshot
 //!    is read and registered under one shard lock, and the caller of `horizon` has read the mark
-//!    before it reads the shards. [`Snapshots::open`] asserts it in debug builds. A snapshot of a
-//!    replica is covered by the one of its reader, which is open.
+//!    before it reads the shards. [`Snapshots::open`] asserts it in debug builds.
 //! 2. A snapshot that `horizon` ignored because of its age or number is closed permanently, and
 //!    that is published before any version is dropped. Readers call [`Snapshot::check`] after
 //!    they have read, so they return either retained versions or an error.
 
+mod timeline;
+
+pub use timeline::{TimelineProgress, TimelineRead};
+
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ahash::AHashMap;
@@ -105,8 +113,6 @@ pub enum SnapshotPurpose {
     Statement,
     /// A transaction at REPEATABLE READ.
     Transaction,
-    /// A read from a region replica.
-    Replica,
 }
 
 /// An open snapshot, for system views.
@@ -200,6 +206,21 @@ pub(crate) struct Snapshot {
     shard: u32,
     slot: u32,
     view: Horizon,
+    /// Choice of a TIMELINE snapshot; `None`: it is fixed at `view`.
+    choice: Option<SnapshotChoice>,
+}
+
+/// The commits between which a TIMELINE snapshot is fixed, and the one that was chosen.
+struct SnapshotChoice {
+    newest: Sequence,
+    fixed: OnceLock<FixedSnapshot>,
+    progress: Arc<TimelineProgress>,
+}
+
+#[derive(Clone, Copy)]
+struct FixedSnapshot {
+    sequence: Sequence,
+    staleness: Duration,
 }
 
 impl Snapshots {
@@ -225,8 +246,7 @@ impl Snapshots {
         let mut slots = self.shards[shard].0.lock();
         let view = read();
         debug_assert!(
-            purpose == SnapshotPurpose::Replica
-                || view.snapshot.0 >= self.passed.load(Ordering::SeqCst),
+            view.snapshot.0 >= self.passed.load(Ordering::SeqCst),
             "versions that are visible to the snapshot may be dropped"
         );
         let entry = Some(Entry { view, purpose, transaction });
@@ -242,7 +262,7 @@ impl Snapshots {
         };
         drop(slots);
         let (registry, shard) = (Arc::clone(self), shard as u32);
-        Snapshot { registry, shard, slot, view }
+        Snapshot { registry, shard, slot, view, choice: None }
     }
 
     /// Closes snapshots that are too old or too many; returns the horizon of the others, or
@@ -305,9 +325,59 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// Returns the newest visible commit.
+    /// Lets the first read fix the snapshot, at `newest` at the latest.
+    pub(crate) fn up_to(mut self, newest: Sequence, progress: Arc<TimelineProgress>) -> Snapshot {
+        debug_assert!(self.view.snapshot <= newest, "a snapshot is registered above its range");
+        self.choice = Some(SnapshotChoice { newest, fixed: OnceLock::new(), progress });
+        self
+    }
+
+    /// Returns the newest visible commit; fixes the snapshot at the newest possible one if
+    /// nothing has fixed it yet.
     pub(crate) fn sequence(&self) -> Sequence {
-        self.view.snapshot
+        match &self.choice {
+            None => self.view.snapshot,
+            Some(choice) => self.fix(choice.newest, Duration::ZERO),
+        }
+    }
+
+    /// Returns the newest visible commit, unless the snapshot is still to be fixed.
+    pub(crate) fn fixed(&self) -> Option<Sequence> {
+        match &self.choice {
+            None => Some(self.view.snapshot),
+            Some(choice) => choice.fixed.get().map(|fixed| fixed.sequence),
+        }
+    }
+
+    /// Returns the oldest commit that the newest visible one may be.
+    pub(crate) fn oldest(&self) -> Sequence {
+        self.fixed().unwrap_or(self.view.snapshot)
+    }
+
+    /// Returns the newest commit that the newest visible one may be.
+    pub(crate) fn newest(&self) -> Sequence {
+        self.fixed().or(self.choice.as_ref().map(|choice| choice.newest)).unwrap_or_default()
+    }
+
+    /// Fixes the snapshot within its range, as old as given, unless it is fixed already. Returns
+    /// the newest visible commit.
+    pub(crate) fn fix(&self, at: Sequence, staleness: Duration) -> Sequence {
+        let Some(choice) = &self.choice else { return self.view.snapshot };
+        let fixed = choice.fixed.get_or_init(|| {
+            let sequence = at.max(self.view.snapshot).min(choice.newest);
+            choice.progress.see(sequence);
+            FixedSnapshot { sequence, staleness }
+        });
+        fixed.sequence
+    }
+
+    /// Records reads at this many replicas for the session.
+    pub(crate) fn note_read(&self, replica_requests: u64) {
+        if let Some(choice) = &self.choice
+            && let Some(fixed) = choice.fixed.get()
+        {
+            choice.progress.note(replica_requests, fixed.staleness);
+        }
     }
 
     /// Returns its opening time, which its readers use for expiry.

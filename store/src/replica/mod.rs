@@ -19,6 +19,8 @@
 //! Debug assertions check 1 in [`ReplicaFeed`], 2 for each new state (`ReplicaState::check`), and 3
 //! before a record is inserted.
 
+pub(crate) mod service_gate;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Weak;
@@ -33,6 +35,8 @@ use crate::descriptor::RegionId;
 use crate::env::process::spawn_thread;
 use crate::family_store::ReadView;
 use crate::memstore::Memstore;
+use crate::options::PlainWait;
+use crate::replica::service_gate::{Gated, ServiceGate};
 use crate::wal::{CommitClock, LoggedCells, RegionEdit, Wal, WalFollower};
 
 /// The last sequence of an open generation.
@@ -233,6 +237,13 @@ pub(crate) struct ReplicaFeed {
     /// Number of commits queued for the thread, and the bytes of their cells.
     queued: AtomicU64,
     queued_bytes: AtomicU64,
+    /// Commit time of the oldest of them, while there are any.
+    queued_since: AtomicI64,
+    /// The commit that TIMELINE snapshots must include.
+    required: AtomicU64,
+    /// Gate before each commit that the thread applies.
+    gate: ServiceGate,
+    stopped: AtomicBool,
     sender: Mutex<Option<mpsc::Sender<QueuedCommit>>>,
     following: AtomicBool,
 }
@@ -258,6 +269,10 @@ impl ReplicaFeed {
             regions: RwLock::default(),
             queued: AtomicU64::new(0),
             queued_bytes: AtomicU64::new(0),
+            queued_since: AtomicI64::new(0),
+            required: AtomicU64::new(0),
+            gate: ServiceGate::default(),
+            stopped: AtomicBool::new(false),
             sender: Mutex::new(None),
             following: AtomicBool::new(false),
         }
@@ -273,6 +288,22 @@ impl ReplicaFeed {
     /// cells.
     pub(crate) fn backlog(&self) -> (u64, u64) {
         (self.queued.load(Ordering::Acquire), self.queued_bytes.load(Ordering::Acquire))
+    }
+
+    /// Returns the commit time of the oldest commit that replicas have still to apply.
+    pub(crate) fn queued_since(&self) -> Option<Timestamp> {
+        let since = Timestamp(self.queued_since.load(Ordering::Acquire));
+        (self.queued.load(Ordering::Acquire) > 0).then_some(since)
+    }
+
+    /// Requires TIMELINE snapshots from now on to include the commits up to `sequence`.
+    pub(crate) fn require(&self, sequence: Sequence) {
+        self.required.fetch_max(sequence.0, Ordering::AcqRel);
+    }
+
+    /// Returns the newest commit that TIMELINE snapshots must include.
+    pub(crate) fn required(&self) -> Sequence {
+        Sequence(self.required.load(Ordering::Acquire))
     }
 
     fn leave_queue(&self, commit: &QueuedCommit) {
@@ -295,6 +326,9 @@ impl ReplicaFeed {
         let spawned = spawn_thread("bennu-replicas", move || {
             for commit in commits {
                 let Some(feed) = feed.upgrade() else { return };
+                feed.queued_since.store(commit.clock.timestamp.0, Ordering::Release);
+                // An error ends the wait: the store stops.
+                drop(feed.gate.enter(None, &[&feed.stopped], &PlainWait));
                 feed.apply(&commit);
                 feed.leave_queue(&commit);
             }
@@ -324,6 +358,7 @@ impl ReplicaFeed {
 
     /// Ends the thread once it has applied the queued commits.
     pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
         *self.sender.lock() = None;
     }
 
@@ -352,6 +387,12 @@ impl ReplicaFeed {
     }
 }
 
+impl Gated for ReplicaFeed {
+    fn gate(&self) -> &ServiceGate {
+        &self.gate
+    }
+}
+
 impl WalFollower for ReplicaFeed {
     fn follow(&self, clock: CommitClock, edits: Option<&Arc<Vec<RegionEdit>>>) {
         // The log reports one commit at a time, so no other can be queued in between.
@@ -364,6 +405,9 @@ impl WalFollower for ReplicaFeed {
             _ => return self.advance(clock),
         };
         let commit = QueuedCommit { clock, edits };
+        if idle {
+            self.queued_since.store(clock.timestamp.0, Ordering::Release);
+        }
         self.queued.fetch_add(1, Ordering::AcqRel);
         self.queued_bytes.fetch_add(commit.byte_count(), Ordering::AcqRel);
         let sender = self.sender.lock();
