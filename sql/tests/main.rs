@@ -17,6 +17,7 @@ mod foreign_keys;
 mod history;
 mod index_build_crash;
 mod index_check;
+mod index_checker;
 mod large_statements;
 mod long_unions;
 mod long_values;

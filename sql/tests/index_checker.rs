@@ -1,0 +1,235 @@
+//! Checker of every kind of index: sessions write, one changes indexes and regions, one builds
+//! what is due, and one compares each index with its table at snapshots. Then the process crashes,
+//! builds resume, and all is compared again.
+//!
+//! The bug classes of secondary indexes that this covers: updates concurrent with a change of the
+//! state of an index, with its build, and with splits; entries of rolled-back writes; keys that
+//! become NULL; deletes before a compaction.
+//!
+//! `BENNU_CASES=n` multiplies the number of rounds, `BENNU_SEED=n` is the first seed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use sql::engine::Engine;
+use sql::session::{Session, SessionOptions};
+use store::env::fault::{FaultEnv, Unsynced};
+
+use crate::crashes::{open, run};
+use crate::random::{Random, number};
+use crate::server::answer;
+
+/// Number of rounds, each of which ends with a crash.
+const ROUNDS: u64 = 4;
+/// Number of writing sessions.
+const WRITERS: u64 = 6;
+/// Number of statements of each in a round.
+const STATEMENTS: usize = 60;
+/// Exclusive upper bound of keys.
+const KEYS: i64 = 400;
+
+/// The indexes, each with its definition; `{}` is the place of CONCURRENTLY.
+const INDEXES: [(&str, &str); 10] = [
+    ("i_plain", "CREATE INDEX {} i_plain ON t (a)"),
+    ("i_covering", "CREATE INDEX {} i_covering ON t (b DESC, a) INCLUDE (n, x)"),
+    ("i_unique", "CREATE UNIQUE INDEX {} i_unique ON t (u)"),
+    ("i_function", "CREATE INDEX {} i_function ON t (lower(b), (a + 1))"),
+    ("i_partial", "CREATE INDEX {} i_partial ON t (n) WHERE a > 5"),
+    (
+        "i_unique_partial",
+        "CREATE UNIQUE INDEX {} i_unique_partial ON t (b, id) WHERE n IS NOT NULL",
+    ),
+    ("i_salted", "CREATE INDEX {} i_salted ON t (a, b) WITH (salt_buckets = 4)"),
+    ("i_tags", "CREATE INDEX {} i_tags ON t USING gin (tags)"),
+    ("i_document", "CREATE INDEX {} i_document ON t USING gin (x)"),
+    ("i_paths", "CREATE INDEX {} i_paths ON t USING gin (x jsonb_path_ops) WHERE a < 9"),
+];
+
+/// Errors of statements that conflict with other sessions.
+const CONFLICTS: [&str; 3] = ["40001", "40P01", "23505"];
+
+/// Errors of definitions that do not fit the state of an index.
+const STATES: [&str; 6] = ["55000", "55006", "42704", "42P01", "42P07", "0A000"];
+
+fn session(engine: &Arc<Engine>) -> Session {
+    let mut session = Session::open(engine, SessionOptions { user: "ann".to_owned() });
+    assert_eq!(answer(&mut session, "SET lock_timeout = '60s'"), "ok\n");
+    session
+}
+
+/// Executes a statement, which may fail with one of some errors.
+fn execute(session: &mut Session, statement: &str, allowed: &[&[&str]]) {
+    let said = answer(session, statement);
+    let Some(at) = said.find("error ") else { return };
+    let state = &said[at + 6..at + 11];
+    let is_allowed = allowed.iter().any(|some| some.contains(&state));
+    assert!(is_allowed, "{statement}: {said}");
+}
+
+fn write(random: &mut Random, own: u64) -> String {
+    let id = random.from(0..KEYS);
+    let (a, n) = (random.below(12), random.below(30));
+    let text = ["'X'", "'x'", "''", "NULL", "'long ' || repeat('y', 200)"][random.below(5)];
+    let tags = ["'{}'", "'{1,2}'", "'{2,NULL,7}'", "NULL"][random.below(4)];
+    let json = [
+        "'{\"k\": [1, \"two\"], \"m\": null}'",
+        "'[]'",
+        "'{\"k\": {\"k\": 1}}'",
+        "NULL",
+        "'\"scalar\"'",
+    ][random.below(5)];
+    // Most values of the unique column are the writer's own.
+    let unique = if random.chance(90) { id * 10 + own as i64 } else { -id };
+    let row = format!("({id}, {a}, {text}, nullif({n}, 7), {unique}, {tags}, {json})");
+    let upsert = format!(
+        "INSERT INTO t VALUES {row} ON CONFLICT (id) DO UPDATE
+         SET a = excluded.a, b = excluded.b, n = excluded.n, tags = excluded.tags, x = excluded.x"
+    );
+    match random.below(10) {
+        0..3 => upsert,
+        3 => format!("UPDATE t SET a = a + 1, n = NULL WHERE id BETWEEN {id} AND {id} + 9"),
+        4 => format!("DELETE FROM t WHERE id BETWEEN {id} AND {id} + 3"),
+        5 => format!("UPDATE t SET tags = tags || {n}, x = {json} WHERE a = {a} AND id > {id}"),
+        6 => format!(
+            "BEGIN; {upsert}; SAVEPOINT s; DELETE FROM t WHERE id < 20; ROLLBACK TO s; COMMIT"
+        ),
+        7 => format!("BEGIN; UPDATE t SET b = {text} WHERE n = {n}; ROLLBACK"),
+        8 => format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE t SET n = {n} WHERE id = {id}; {upsert}; COMMIT"
+        ),
+        _ => format!("UPSERT INTO t (id, a, tags) VALUES ({id}, {a}, {tags})"),
+    }
+}
+
+fn define(random: &mut Random) -> String {
+    let (name, definition) = INDEXES[random.below(INDEXES.len())];
+    let buckets = random.below(4);
+    match random.below(16) {
+        0..3 => definition.replace("{}", "CONCURRENTLY"),
+        3 => definition.replace("{}", ""),
+        4 => definition.replace("{}", "") + " ASYNC",
+        5 => format!("DROP INDEX {name}"),
+        6 => format!("REINDEX INDEX CONCURRENTLY {name}"),
+        7 => format!("ALTER INDEX {name} ON t REBUILD"),
+        8 => format!("ALTER INDEX {name} ON t REBUILD ASYNC"),
+        9 => format!("ALTER INDEX {name} ON t DISABLE"),
+        10 => format!("ALTER INDEX {name} ON t UNUSABLE"),
+        11 => format!("ALTER INDEX {name} ON t USABLE"),
+        12 => format!("ALTER INDEX {name} SET (salt_buckets = {buckets})"),
+        13 => format!("ALTER TABLE t SET (salt_buckets = {buckets})"),
+        14 => format!("FLUSH t; ALTER {} SPLIT", ["TABLE t", "INDEX i_plain"][random.below(2)]),
+        _ => ["FLUSH t", "COMPACT t", "MAJOR COMPACT t", "REINDEX TABLE t"][random.below(4)]
+            .to_owned(),
+    }
+}
+
+/// Asserts that CHECK TABLE finds no difference.
+fn check(session: &mut Session) {
+    let found = answer(session, "CHECK TABLE t");
+    let is_difference = |line: &&str| line.contains('|');
+    assert_eq!(found.lines().find(is_difference), None, "{found}");
+    assert!(!found.contains("error "), "{found}");
+}
+
+/// Asserts that queries by each index find the rows that a scan finds.
+fn compare_answers(engine: &Arc<Engine>) {
+    for condition in [
+        "a = 3",
+        "b = 'x'",
+        "lower(b) = 'x' AND a + 1 > 4",
+        "n > 10 AND a > 5",
+        "u BETWEEN 100 AND 900",
+        "b = '' AND n IS NOT NULL",
+        "a = 3 AND b = 'X'",
+        "tags @> '{2}'",
+        "x @> '{\"k\": [1]}'",
+        "x @> '{\"k\": {\"k\": 1}}' AND a < 9",
+        "x ? 'scalar'",
+    ] {
+        let by = |hint: &str| {
+            let query = format!("SELECT {hint} id, a, n FROM t WHERE {condition} ORDER BY id");
+            run(engine, &query).unwrap()
+        };
+        assert_eq!(by(""), by("/*+ NO_INDEX */"), "{condition}");
+    }
+}
+
+fn round(env: &FaultEnv, random: &mut Random) {
+    let engine = open(env).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let seeds: Vec<u64> = (0..WRITERS + 1).map(|_| random.next()).collect();
+        let (engine, done) = (&engine, &done);
+        let until_done = |mut step: Box<dyn FnMut() + Send>| {
+            scope.spawn(move || {
+                while !done.load(Ordering::SeqCst) {
+                    step();
+                }
+            });
+        };
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|own| {
+                let mut random = Random(seeds[own as usize]);
+                scope.spawn(move || {
+                    let mut session = session(engine);
+                    for _ in 0..STATEMENTS {
+                        execute(&mut session, &write(&mut random, own), &[&CONFLICTS]);
+                        // A failed message leaves its transaction block open.
+                        let _ = answer(&mut session, "ROLLBACK");
+                    }
+                })
+            })
+            .collect();
+        let (mut random, mut definer) = (Random(seeds[WRITERS as usize]), session(engine));
+        until_done(Box::new(move || {
+            execute(&mut definer, &define(&mut random), &[&CONFLICTS, &STATES]);
+        }));
+        let mut builder = session(engine);
+        until_done(Box::new(move || {
+            builder.build_due().unwrap();
+            thread::yield_now();
+        }));
+        let mut checker = session(engine);
+        until_done(Box::new(move || check(&mut checker)));
+        let panicked = writers.into_iter().filter_map(|writer| writer.join().err()).next();
+        done.store(true, Ordering::SeqCst);
+        if let Some(panic) = panicked {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    compare_answers(&engine);
+}
+
+#[test]
+fn indexes_agree_with_their_table_beside_writers_and_after_crashes() {
+    let first = number("BENNU_SEED").unwrap_or(1);
+    for seed in first..first + ROUNDS.div_ceil(4) * number("BENNU_CASES").unwrap_or(1) {
+        let mut random = Random(seed);
+        let mut env = FaultEnv::new(seed);
+        let storage = ["row", "cell"][random.below(2)];
+        let engine = open(&env).unwrap();
+        let create = format!(
+            "CREATE TABLE t (id int PRIMARY KEY, a int, b text, n int, u bigint, tags int[], x jsonb)
+             WITH (storage = '{storage}')"
+        );
+        run(&engine, &create).unwrap();
+        for (_, definition) in INDEXES {
+            run(&engine, &definition.replace("{}", "")).unwrap();
+        }
+        drop(engine);
+        for _ in 0..ROUNDS {
+            round(&env, &mut random);
+            let unsynced = [Unsynced::Lost, Unsynced::Kept][random.below(2)];
+            env = env.after_crash(unsynced);
+            let engine = open(&env).unwrap();
+            let mut own = session(&engine);
+            check(&mut own);
+            while own.build_due().unwrap() > 0 {}
+            check(&mut own);
+            compare_answers(&engine);
+        }
+    }
+}
