@@ -204,7 +204,7 @@ fn round(env: &FaultEnv, random: &mut Random) {
 }
 
 #[test]
-fn indexes_agree_with_their_table_beside_writers_and_after_crashes() {
+fn indexes_agree_with_table_beside_writers_and_crashes() {
     let first = number("BENNU_SEED").unwrap_or(1);
     for seed in first..first + ROUNDS.div_ceil(4) * number("BENNU_CASES").unwrap_or(1) {
         let mut random = Random(seed);

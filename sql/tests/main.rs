@@ -32,6 +32,7 @@ mod salt_crash;
 mod scripts;
 mod server;
 mod spill;
+mod store_check;
 mod summary;
 mod table_options;
 mod tally;

@@ -7,6 +7,7 @@
 //! DIR/regions/<region>/<family>/<file>    store files
 //! ```
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +53,9 @@ pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::endpoint_calls::EndpointCallStatus;
 pub use crate::family_store::{CompactionStatistics, FamilyStatus, FileStatus};
-pub use crate::region::{LoadStatistics, RegionFamilyStatus, RegionStatus, ReplicaStatus};
+pub use crate::region::{
+    FileCheck, LoadStatistics, RegionFamilyStatus, RegionStatus, ReplicaStatus,
+};
 pub use crate::region_replacement::{RegionReplacement, SplitPoint};
 pub use crate::replica::service_gate::HoldGuard;
 pub use crate::schedule::CompactionStatus;
@@ -447,6 +450,23 @@ impl Store {
     pub fn stores(&self, table: TableId) -> Result<Vec<RegionFamilyStatus>> {
         let regions = self.engine.table(table)?.regions();
         Ok(regions.all().iter().flat_map(|region| region.stores()).collect())
+    }
+
+    /// Verifies the store files of a table, and passes each to `found`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::Cancelled`].
+    pub fn check_files(
+        &self,
+        table: TableId,
+        cancelled: &AtomicBool,
+        found: &mut dyn FnMut(FileCheck),
+    ) -> Result<()> {
+        let regions = self.engine.table(table)?.regions();
+        let mut verified = BTreeSet::new();
+        let mut check = |region: &Arc<Region>| region.check_files(cancelled, &mut verified, found);
+        regions.all().iter().try_for_each(&mut check)
     }
 
     /// Returns an estimate of the rows of a table: from the counts of store files and memstores,

@@ -286,6 +286,15 @@ pub struct Check {
     pub limit: Option<usize>,
 }
 
+/// `CHECK STORE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckStore {
+    /// The table whose store files are verified, with those of its indexes; otherwise all.
+    pub table: Option<TableName>,
+    /// `LIMIT n`: the number of damaged files to list.
+    pub limit: Option<usize>,
+}
+
 /// The indexes that CHECK compares with their table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckTarget {

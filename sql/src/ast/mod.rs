@@ -40,12 +40,13 @@ pub use constraint::{
 };
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
-    AttachCoprocessor, Check, CheckOption, CheckTarget, ColumnAttribute, ColumnDefinition,
-    CommentOn, CommentSubject, CreateAsKind, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
-    CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey, IndexMethod, IndexUsability,
-    LikeOptions, LikeTable, OnCommit, OptionName, OptionValue, OptionsChange, OptionsOwner,
-    Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameTarget, Role, SplitPoints,
-    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    AttachCoprocessor, Check, CheckOption, CheckStore, CheckTarget, ColumnAttribute,
+    ColumnDefinition, CommentOn, CommentSubject, CreateAsKind, CreateIndex, CreateSchema,
+    CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey,
+    IndexMethod, IndexUsability, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
+    OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
+    RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
+    Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
@@ -264,6 +265,8 @@ pub enum Statement {
     Reindex(Reindex),
     /// `CHECK INDEX`, `CHECK TABLE`
     Check(Check),
+    /// `CHECK STORE`
+    CheckStore(CheckStore),
     /// `PREPARE TRANSACTION`
     PrepareTransaction(String),
     /// `COMMIT PREPARED`
@@ -384,7 +387,7 @@ impl Statement {
             Statement::DiscardTemp => "DISCARD TEMP",
             Statement::LockTables(_) => "LOCK TABLE",
             Statement::Reindex(_) => "REINDEX",
-            Statement::Check(_) => "CHECK",
+            Statement::Check(_) | Statement::CheckStore(_) => "CHECK",
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Call(_) => "CALL",

@@ -6,7 +6,8 @@ use store::transaction::TableLockMode;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    Check, CheckTarget, Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement,
+    Check, CheckStore, CheckTarget, Ident, LockTables, OptionValue, Reindex, ReindexTarget,
+    Statement,
 };
 
 /// Modes of LOCK TABLE, longer ones before their prefixes.
@@ -78,6 +79,9 @@ impl TokenCursor<'_> {
     /// Reads `CHECK { INDEX i [ON t] | TABLE t } [REPAIR] [LIMIT n]`.
     pub(super) fn check(&mut self) -> Result<Statement> {
         self.expect_words(&["check"])?;
+        if self.take_word("store") {
+            return self.check_store();
+        }
         let target = if self.take_word("index") {
             let index = self.table_name()?;
             let table = if self.take_word("on") { Some(self.table_name()?) } else { None };
@@ -87,14 +91,34 @@ impl TokenCursor<'_> {
             CheckTarget::Table(self.table_name()?)
         };
         let repair = self.take_word("repair");
-        let limit = if self.take_word("limit") { Some(self.check_limit()?) } else { None };
+        let limit = self.check_limit()?;
         Ok(Statement::Check(Check { target, repair, limit }))
     }
 
-    fn check_limit(&mut self) -> Result<usize> {
+    /// Reads `[t] [LIMIT n]`.
+    fn check_store(&mut self) -> Result<Statement> {
+        let ends = self.at_end() || self.is_word("limit") || self.is_word("repair");
+        let table = if ends { None } else { Some(self.table_name()?) };
+        if self.is_word("repair") {
+            return Err(ParseError::unsupported("CHECK STORE … REPAIR", self.position())
+                .with_hint(
+                    "Restore the file, or copy what is readable with \"bennu job salvage\".",
+                ));
+        }
+        let limit = self.check_limit()?;
+        Ok(Statement::CheckStore(CheckStore { table, limit }))
+    }
+
+    /// Reads `[LIMIT n]`.
+    fn check_limit(&mut self) -> Result<Option<usize>> {
+        if !self.take_word("limit") {
+            return Ok(None);
+        }
         let position = self.position();
         match self.option_value()? {
-            OptionValue::Number(text) => text.parse().map_err(|_| self.syntax_error_near(position)),
+            OptionValue::Number(text) => {
+                text.parse().map(Some).map_err(|_| self.syntax_error_near(position))
+            }
             _ => Err(self.syntax_error_near(position)),
         }
     }

@@ -512,6 +512,8 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
     )
 }
 
+/// Columns of CHECK STORE.
+const CHECK_STORE_COLUMNS: [&str; 5] = ["table_name", "region", "family", "file", "damage"];
 /// Columns of CHECK INDEX and CHECK TABLE.
 const CHECK_COLUMNS: [&str; 6] =
     ["index_name", "difference", "primary_key", "entry", "expected_entry", "repaired"];
@@ -519,6 +521,7 @@ const CHECK_COLUMNS: [&str; 6] =
 /// Returns the columns of a utility statement that returns rows of text, boolean or JSON.
 pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
     let names: &[&str] = match statement {
+        Statement::CheckStore(_) => &CHECK_STORE_COLUMNS,
         Statement::Check(_) => &CHECK_COLUMNS,
         Statement::Explain(_) => &["QUERY PLAN"],
         Statement::Show(None) => &["name", "setting", "description"],
@@ -532,9 +535,10 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
     };
     let column = |name: &&str| OutputColumn {
         name: (*name).to_owned(),
-        sql_type: match *name == "repaired" && matches!(statement, Statement::Check(_)) {
-            true => DataType::Bool.into(),
-            false => (&data_type).into(),
+        sql_type: match (*name, statement) {
+            ("repaired", Statement::Check(_)) => DataType::Bool.into(),
+            ("region" | "file", Statement::CheckStore(_)) => DataType::Int8.into(),
+            _ => (&data_type).into(),
         },
         origin: None,
     };

@@ -66,6 +66,7 @@ impl Session {
             Statement::Do(block) => self.run_do(block)?,
             Statement::Reindex(reindex) => self.run_reindex(reindex)?,
             Statement::Check(check) => return self.run_check(check),
+            Statement::CheckStore(check) => return self.run_check_store(check),
             Statement::LockTables(lock) => self.run_lock(lock)?,
             Statement::DiscardTemp => self.discard_temporary()?,
             Statement::CreateTableAs(create) => return self.run_create_as(create),

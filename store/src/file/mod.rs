@@ -35,7 +35,7 @@ pub(crate) use bloom::{FilterResult, HashedRow};
 pub use columnar::{ColumnSlice, VariableColumn};
 pub(crate) use columnar::{Span, WantedColumns};
 pub use cursor::FileCursor;
-pub use dump::{DumpSpec, dump};
+pub use dump::{DumpSpec, dump, verify};
 pub(crate) use plain_row::{PlainBlock, PlainRow, RowSearchResult};
 pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};

@@ -20,6 +20,7 @@
 //! asserts 2. The mutex `flushing` ensures 3.
 
 mod compact;
+mod file_check;
 mod gate;
 mod held_flushes;
 mod load;
@@ -28,6 +29,7 @@ mod map;
 mod split_row;
 mod split_policy;
 
+pub use file_check::FileCheck;
 pub(crate) use gate::WriteGuard;
 pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
 pub use load::LoadStatistics;

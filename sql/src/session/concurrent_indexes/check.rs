@@ -15,7 +15,7 @@ use crate::session::prepared::utility_columns;
 use crate::session::{Execution, Session};
 
 /// Number of differences that are listed without LIMIT.
-const LISTED_MAX: usize = 100;
+pub(super) const LISTED_MAX: usize = 100;
 
 /// A table and the indexes to check.
 struct CheckedIndexes {
@@ -54,6 +54,23 @@ impl Session {
     /// 42P01, 42704; 55000 for an index that is not valid; 25006 and 25001 for REPAIR. Differences
     /// are not errors.
     pub(in crate::session) fn run_check(&mut self, statement: &Check) -> Result<Execution> {
+        let rows = self.check_indexes(statement)?;
+        Ok(self.check_result(&Statement::Check(statement.clone()), &rows))
+    }
+
+    /// Returns rows as the result of CHECK.
+    pub(super) fn check_result(&self, statement: &Statement, rows: &[Vec<Datum>]) -> Execution {
+        let columns = utility_columns(statement).unwrap_or_default();
+        let types: Vec<DataType> =
+            columns.iter().map(|column| column.sql_type.base.clone()).collect();
+        let batch = Batch::from_rows(&types, rows);
+        let tag = CommandTag::Fixed(statement.tag().to_owned());
+        let stop = Arc::clone(&self.stop);
+        Execution::Rows(ResultRows::ready(columns.into(), [batch], tag, stop))
+    }
+
+    /// Compares indexes with their table; returns the differences.
+    fn check_indexes(&mut self, statement: &Check) -> Result<Vec<Vec<Datum>>> {
         if self.open.as_ref().is_some_and(|open| open.modes.is_repeatable()) {
             return Err(Error::not_supported(
                 "CHECK at REPEATABLE READ",
@@ -81,13 +98,7 @@ impl Session {
                     hint "LIMIT changes their number."),
             );
         }
-        let columns = utility_columns(&Statement::Check(statement.clone())).unwrap_or_default();
-        let types: Vec<DataType> =
-            columns.iter().map(|column| column.sql_type.base.clone()).collect();
-        let batch = Batch::from_rows(&types, &list.rows);
-        let tag = CommandTag::Fixed("CHECK".to_owned());
-        let stop = Arc::clone(&self.stop);
-        Ok(Execution::Rows(ResultRows::ready(columns.into(), [batch], tag, stop)))
+        Ok(list.rows)
     }
 
     /// Locks the table against changes of its definition, as readers or, with REPAIR, as writers

@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod salting;
 mod states;
+mod store_check;
 
 use types::Datum;
 

@@ -1,4 +1,5 @@
-//! Text dump of a store file: `bennu job storefile`.
+//! Text dump of a store file: `bennu job storefile`; without output, its verification: `CHECK
+//! STORE`.
 //!
 //! A dump reads every byte of the file through its checksums, and checks the invariants of
 //! readers: keys ascend, the index has the last key of each block, filters admit every existing
@@ -7,6 +8,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::{KeyParts, compare_keys};
@@ -22,6 +24,9 @@ use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
 use crate::file::reader::StoreFile;
 use crate::file::row_block::RowBlock;
+
+/// Bytes of the cache for blocks of filters.
+const FILTER_CACHE_BYTES: u64 = 1 << 20;
 
 /// Optional parts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,10 +44,29 @@ pub struct DumpSpec {
 /// [`Error::Corrupt`] at the first damage; [`Error::Io`] if the file cannot be read or `out`
 /// cannot be written.
 pub fn dump(env: Arc<dyn Env>, path: &Path, spec: DumpSpec, out: &mut dyn Write) -> Result<()> {
-    let file =
-        StoreFile::open(env, path, Arc::new(FamilyCache::new(Arc::new(BlockCache::new(0)))))?;
-    let mut dump =
-        Dump { file: &file, path, spec, out, ranges: Vec::new(), state: DumpCounts::default() };
+    read_whole(env, path, (spec, &AtomicBool::new(false)), out)
+}
+
+/// Reads and checks a whole store file.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] at the first damage; [`Error::Io`]; [`Error::Cancelled`].
+pub fn verify(env: Arc<dyn Env>, path: &Path, cancelled: &AtomicBool) -> Result<()> {
+    read_whole(env, path, (DumpSpec::default(), cancelled), &mut std::io::sink())
+}
+
+fn read_whole(
+    env: Arc<dyn Env>,
+    path: &Path,
+    (spec, cancelled): (DumpSpec, &AtomicBool),
+    out: &mut dyn Write,
+) -> Result<()> {
+    // Each block of a filter is used by many neighbouring rows.
+    let cache = Arc::new(BlockCache::new(FILTER_CACHE_BYTES));
+    let file = StoreFile::open(env, path, Arc::new(FamilyCache::new(cache)))?;
+    let (ranges, state) = (Vec::new(), DumpCounts::default());
+    let mut dump = Dump { file: &file, path, spec, cancelled, out, ranges, state };
     dump.properties()?;
     dump.tree(file.properties().bloom_index, BlockKind::Bloom)?;
     dump.tree(file.properties().data_index, BlockKind::Data)?;
@@ -53,6 +77,7 @@ struct Dump<'a> {
     file: &'a StoreFile,
     path: &'a Path,
     spec: DumpSpec,
+    cancelled: &'a AtomicBool,
     out: &'a mut dyn Write,
     /// Byte ranges of the blocks read.
     ranges: Vec<(u64, u64)>,
@@ -130,6 +155,9 @@ impl Dump<'_> {
 
     /// Reads and checks a block, and shows it if requested.
     fn frame(&mut self, kind: BlockKind, handle: BlockHandle) -> Result<Vec<u8>> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
         let framed = self.file.framed(handle)?;
         self.ranges.push((handle.offset, handle.offset + u64::from(handle.size)));
         if self.spec.blocks {
