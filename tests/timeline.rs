@@ -7,6 +7,7 @@ use store::store::HoldGuard;
 use tokio_postgres::Client;
 
 use crate::harness::{TestServer, connect};
+use crate::raw::{Message, Raw};
 
 /// Blocks the first region of a table.
 fn hold(server: &TestServer, table: &str) -> HoldGuard {
@@ -274,4 +275,56 @@ async fn max_staleness_waits_for_primary() {
     let waiting = tokio::spawn(async move { number(&timeline, query).await });
     drop(held);
     assert_eq!(waiting.await.unwrap(), 3);
+}
+
+fn notices(messages: &[Message]) -> Vec<&Message> {
+    messages.iter().filter(|message| message.kind == b'N').collect()
+}
+
+fn rows(messages: &[Message]) -> Vec<Vec<Option<String>>> {
+    messages.iter().filter(|message| message.kind == b'D').map(Message::values).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stale_read_reaches_client_as_notice_and_settings() {
+    let server = TestServer::start();
+    let other = table_with_replica(&server).await;
+    caught_up(&other).await;
+    let mut timeline = Raw::login(server.address());
+    timeline.query("SET consistency = 'TIMELINE'; SET primary_call_timeout = '5ms'");
+    let last = "SELECT current_setting('last_read_stale'), \
+                current_setting('last_read_staleness') <> '0'";
+    let shown = |stale: &str, age: &str| vec![vec![Some(stale.to_owned()), Some(age.to_owned())]];
+    assert_eq!(rows(&timeline.query(last)), shown("off", "f"));
+    timeline.query("SET timeline_notice = on");
+    assert!(notices(&timeline.query("SELECT count(*) FROM t")).is_empty());
+    other.batch_execute("SELECT hold_replicas('1min')").await.unwrap();
+    other.batch_execute("INSERT INTO t VALUES (3, 'three')").await.unwrap();
+    let hold = "SELECT hold_primary(region, '1min') FROM bennu.regions WHERE table_name = 't'";
+    other.batch_execute(hold).await.unwrap();
+    let answer = timeline.query("BEGIN; SELECT count(*) FROM t; ROLLBACK");
+    let [notice] = notices(&answer)[..] else { panic!("one notice") };
+    assert_eq!(notice.field(b'M').unwrap(), "region replica 1 has answered");
+    let detail = notice.field(b'D').unwrap();
+    assert!(detail.starts_with("The snapshot lacks commits of the last "), "{detail}");
+    assert_eq!(rows(&timeline.query(last)), shown("on", "t"), "after ROLLBACK, too");
+    let explained = timeline.query("EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t WHERE a = 3");
+    let is_told = |line: &Vec<Option<String>>| {
+        line[0].as_ref().unwrap().starts_with("Timeline: replica=1 requests=1 staleness=")
+    };
+    assert!(rows(&explained).iter().any(is_told), "{:?}", rows(&explained));
+    assert_eq!(notices(&explained).len(), 1);
+    let document = "EXPLAIN (ANALYZE, COSTS OFF, FORMAT YAML) SELECT * FROM t WHERE a = 3";
+    let document = rows(&timeline.query(document))[0][0].clone().unwrap();
+    assert!(document.contains("\n  Replica Requests: 1\n  Staleness: "), "{document}");
+    // The end of the session ends its holds.
+    drop(other);
+    let client = connect(server.address()).await;
+    let held = "SELECT count(*) FROM bennu.regions WHERE held_until > now()";
+    while number(&client, held).await > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    caught_up(&client).await;
+    assert!(notices(&timeline.query("SELECT count(*) FROM t")).is_empty());
+    assert_eq!(rows(&timeline.query(last)), shown("off", "f"));
 }

@@ -1,12 +1,15 @@
-//! Session objects for system views: prepared statements, cursors and portals by name.
+//! Session objects for system views: prepared statements, cursors and portals by name. Also the
+//! session's holds of regions.
 //!
 //! The session updates this registry; `pg_prepared_statements` and `pg_cursors` read it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
+use store::store::HoldGuard;
 use types::SqlType;
 
 /// Prepared statements and cursors of a session.
@@ -14,6 +17,17 @@ use types::SqlType;
 pub struct SessionObjects {
     statements: Mutex<BTreeMap<String, StatementRow>>,
     cursors: Mutex<BTreeMap<String, CursorRow>>,
+    holds: Holds,
+}
+
+/// Holds of primaries and replicas, which end with the session.
+#[derive(Default)]
+struct Holds(Mutex<Vec<HoldGuard>>);
+
+impl fmt::Debug for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holds").finish_non_exhaustive()
+    }
 }
 
 /// A prepared statement.
@@ -63,6 +77,18 @@ pub struct CursorRow {
 }
 
 impl SessionObjects {
+    /// Adds a hold of a primary or of the replicas.
+    pub fn hold(&self, hold: HoldGuard) {
+        let mut holds = self.holds.0.lock();
+        holds.retain(HoldGuard::is_held);
+        holds.push(hold);
+    }
+
+    /// Ends all holds.
+    pub fn release_holds(&self) {
+        self.holds.0.lock().clear();
+    }
+
     /// Adds a statement.
     pub fn add_statement(&self, name: &str, statement: StatementRow) {
         self.statements.lock().insert(name.to_owned(), statement);

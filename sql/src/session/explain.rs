@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use store::env::process::monotonic_now;
-use store::{RegionReads, read_by_region};
+use store::{RegionReads, TimelineRead, read_by_region};
 use types::text::{self, TextStyle};
 use types::{Batch, DataType, Datum, SqlType};
 
@@ -37,8 +37,43 @@ fn format_of(format: ast::ExplainFormat) -> Option<Format> {
     }
 }
 
+/// Returns the line `Timeline: replica=1 requests=2 staleness=35.120`; `Timeline: primary` if no
+/// replica answered.
+fn timeline_line(read: TimelineRead, timing: bool) -> String {
+    let who = match read.replica_requests {
+        0 => "primary".to_owned(),
+        requests => format!("replica=1 requests={requests}"),
+    };
+    let staleness = match timing && read.is_stale() {
+        true => format!(" staleness={:.3}", read.staleness.as_secs_f64() * 1e3),
+        false => String::new(),
+    };
+    format!("Timeline: {who}{staleness}")
+}
+
+/// Adds the TIMELINE reads of a run, and the bytes that it spilled.
+fn add_reads(
+    (reads, spilled): (Option<TimelineRead>, u64),
+    timing: bool,
+    (lines, summary): (&mut Vec<String>, &mut Vec<(&'static str, SummaryValue)>),
+) {
+    if let Some(read) = reads {
+        lines.push(timeline_line(read, timing));
+        summary.push(("Replica Requests", SummaryValue::Count(read.replica_requests)));
+        if timing {
+            summary.push(("Staleness", SummaryValue::Time(read.staleness)));
+        }
+    }
+    if spilled > 0 {
+        let kilobytes = spilled.div_ceil(1024);
+        lines.push(format!("Temp Written: {kilobytes} kB"));
+        summary.push(("Temp Written", SummaryValue::Count(kilobytes)));
+    }
+}
+
 /// Settings that the option SETTINGS shows.
-const EXPLAINED: [&str; 4] = ["consistency", "search_path", "temp_file_limit", "work_mem"];
+const EXPLAINED: [&str; 5] =
+    ["consistency", "max_staleness", "search_path", "temp_file_limit", "work_mem"];
 
 impl Session {
     pub(super) fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
@@ -92,10 +127,8 @@ impl Session {
             let (profile, regions) = (Some(profile.as_ref()), Some(&region_reads));
             shown = ExplainContent { profile, timing, buffers, regions, ..shown };
             lines.push(format!("Rows: {row_count}"));
-            if spilled > 0 {
-                lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
-                summary.push(("Temp Written", SummaryValue::Count(spilled.div_ceil(1024))));
-            }
+            let reads = self.end_reads();
+            add_reads((reads, spilled), timing, (&mut lines, &mut summary));
             if timing && explain.summary != Some(false) {
                 let execution = began.elapsed();
                 for (name, time) in [("Planning Time", planning), ("Execution Time", execution)] {

@@ -296,6 +296,7 @@ impl Session {
         }
         let _scope = self.stop.interrupt().enter_planning();
         self.take_over_settings()?;
+        self.show_last_read();
         self.activity.statement_started(
             &prepared.text,
             &self.settings,

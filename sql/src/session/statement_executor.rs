@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
-use store::TimelineProgress;
 use store::transaction::{TableLockMode, TransactionLimits};
-use store::{ReadLocks, Sequence, TableId, memory};
+use store::{ReadLocks, Sequence, TableId, TimelineProgress, TimelineRead, memory};
 use types::context::{ItemSets, Sequences};
 use types::expr::EvalContext;
 use types::random::Random;
@@ -265,9 +264,31 @@ impl StatementExecutor {
         open
     }
 
-    /// Returns the notices collected since the last call.
+    /// Returns the notices collected since the last call, at the end of a statement.
     pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.end_reads();
         std::mem::take(&mut *self.notices.lock())
+    }
+
+    /// Lets `last_read_stale` and `last_read_staleness` show the reads of the last statement.
+    pub(super) fn show_last_read(&mut self) {
+        self.end_reads();
+        if let Some(read) = self.progress.last_read() {
+            self.settings.show_last_read(read);
+        }
+    }
+
+    /// Ends the TIMELINE reads of a statement, with a notice if the session wants one.
+    pub(super) fn end_reads(&self) -> Option<TimelineRead> {
+        let read = self.progress.end_statement()?;
+        let is_usual = read.replica_requests == 0 && !read.is_stale();
+        if !is_usual
+            && self.settings.parsed().timeline_notice
+            && self.settings.wants_message("NOTICE")
+        {
+            self.notices.lock().push(Notice { severity: "NOTICE", error: reads_notice(read) });
+        }
+        Some(read)
     }
 
     /// Returns the limits of the transaction for the running statement.
@@ -499,4 +520,18 @@ impl StatementExecutor {
         let own = (!open.changes.is_empty()).then(|| open.changes.clone());
         Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
     }
+}
+
+/// Returns the notice about reads of replicas, or of an earlier snapshot.
+fn reads_notice(read: TimelineRead) -> Error {
+    let message = match read.replica_requests {
+        0 => "the statement read an earlier snapshot",
+        _ => "region replica 1 has answered",
+    };
+    let millis = read.staleness.as_secs_f64() * 1e3;
+    let detail = match read.is_stale() {
+        true => format!("The snapshot lacks commits of the last {millis:.3} ms."),
+        false => "The snapshot lacks no commits.".to_owned(),
+    };
+    err!(SUCCESSFUL_COMPLETION: "{message}").with_detail(detail)
 }

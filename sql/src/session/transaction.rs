@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use store::TimelineProgress;
 use store::descriptor::Durability;
 use store::memory;
 use store::transaction::{
     Consistency, LockPlace, Savepoint, TableLockMode, TransactionLimits, TransactionOptions,
 };
 use store::wal::DurableTicket;
-use store::{ReadLocks, TableId, Transaction};
+use store::{ReadLocks, TableId, TimelineProgress, Transaction};
 use types::context::EvalContext;
 
 use crate::advisory::SessionLocks;

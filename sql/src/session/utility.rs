@@ -467,6 +467,7 @@ impl Session {
         self.sequences.discard();
         self.drop_temporary();
         self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
+        self.objects.release_holds();
         Ok(())
     }
 

@@ -205,6 +205,20 @@ pub(super) const OWN: &[SettingSpec] = &[
         true,
         "Shows whether the current user is a superuser.",
     ),
+    spec(
+        "last_read_stale",
+        "off",
+        SettingKind::Fixed,
+        false,
+        "Shows whether the last statement with TIMELINE reads lacked commits.",
+    ),
+    spec(
+        "last_read_staleness",
+        "0",
+        SettingKind::Fixed,
+        false,
+        "Shows the age of the oldest commit that the last statement with TIMELINE reads lacked.",
+    ),
     spec("lc_collate", "C.UTF-8", SettingKind::Fixed, false, "Shows the collation order locale."),
     spec(
         "lc_ctype",
@@ -388,6 +402,13 @@ pub(super) const OWN: &[SettingSpec] = &[
         SettingKind::Only(&["", "pg_default"]),
         false,
         "Sets the tablespace(s) to use for temporary tables and sort files.",
+    ),
+    spec(
+        "timeline_notice",
+        "off",
+        SettingKind::Bool,
+        false,
+        "Sends a notice after each statement that read a region replica or lacked commits.",
     ),
     spec(
         "TimeZone",

@@ -16,7 +16,9 @@ pub use quantity::parse_time;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 
+use store::TimelineRead;
 use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::{DateOrder, DateStyle, IntervalStyle, MICROS_PER_SECOND, TimeZone};
 use types::encoding::Encoding;
@@ -319,6 +321,19 @@ impl Settings {
         self.modes = modes.map(Some);
     }
 
+    /// Sets what `last_read_stale` and `last_read_staleness` show. A rollback does not restore
+    /// them: the session calls this before each statement.
+    pub fn show_last_read(&mut self, read: TimelineRead) {
+        let stale = if read.is_stale() { "on" } else { "off" };
+        let staleness = print_time(whole_millis(read.staleness));
+        for (name, value) in [("last_read_stale", stale), ("last_read_staleness", &*staleness)] {
+            let index = position(name).expect("it is in SPECS");
+            if &*self.shared.values[index] != value {
+                Arc::make_mut(&mut self.shared).put(index, value);
+            }
+        }
+    }
+
     /// Returns whether a setting is a mode of the current transaction.
     pub fn is_transaction_mode(name: &str) -> bool {
         position(name).is_some_and(|index| MODES.contains(&index))
@@ -559,6 +574,11 @@ impl SettingValues {
         Arc::make_mut(&mut self.values)[index] = Arc::from(value);
         self.parsed = OnceLock::new();
     }
+}
+
+/// Returns a time rounded up to milliseconds: a stale read is never shown as 0.
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX))
 }
 
 /// Returns the value of an existing setting.
@@ -841,8 +861,6 @@ fn parse_bool(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn settings() -> Settings {

@@ -33,6 +33,8 @@ pub(crate) struct ParsedSettings {
     pub is_commit_asynchronous: bool,
     /// `consistency`, with `primary_call_timeout` and `max_staleness`.
     pub consistency: Consistency,
+    /// `timeline_notice`.
+    pub timeline_notice: bool,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
     pub default_modes: TransactionModeSet,
     /// `as_of`, in microseconds since 2000-01-01 UTC.
@@ -76,6 +78,7 @@ impl ParsedSettings {
                 .map(|kilobytes| kilobytes.saturating_mul(1 << 10)),
             is_commit_asynchronous: value("synchronous_commit") == "off",
             consistency,
+            timeline_notice: value("timeline_notice") == "on",
             default_modes: TransactionModeSet {
                 isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
                 read_only: value("default_transaction_read_only") == "on",

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use store::descriptor::RegionId;
 use store::env::process::{self, monotonic_now};
 use store::transaction::LockMode;
 use store::{ADVISORY_LOCKS, ExportedSnapshot, LockOwner, LockStatus, TRANSACTION_ENDS};
 use types::Datum;
-use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
+use types::datetime::{Interval, MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
 
 use crate::activity::SessionActivity;
@@ -68,6 +69,14 @@ pub(super) fn call(
         }
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {
             sleep(source, arguments)?;
+            nothing()
+        }
+        "hold_primary" | "hold_replicas" => {
+            hold(source, arguments)?;
+            nothing()
+        }
+        "release_holds" => {
+            source.own_objects.release_holds();
             nothing()
         }
         "pg_cancel_backend" => {
@@ -188,14 +197,45 @@ fn key(arguments: Arguments<'_>) -> AdvisoryKey {
     }
 }
 
+/// Limit of a hold: a session that is forgotten must not stop others for long.
+const HOLD_MAX: Duration = Duration::from_secs(60);
+
+/// `hold_primary`, with the number of a region, and `hold_replicas`: lets the primary of the
+/// region serve no calls, or all replicas apply no commits, for some time. The session is not
+/// stopped.
+fn hold(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
+    let limit = match arguments.last() {
+        Some(Datum::Interval(span)) => Duration::from_micros(micros_of(span).max(0) as u64),
+        _ => Duration::ZERO,
+    };
+    if limit.is_zero() || limit > HOLD_MAX {
+        bail!(INVALID_PARAMETER_VALUE: "the duration of a hold must be greater than 0 and at most 1 minute");
+    }
+    let store = source.engine.store();
+    let region = arguments.first().and_then(Datum::as_i64);
+    let Some(number) = region else {
+        source.own_objects.hold(store.hold_replicas(limit));
+        return Ok(());
+    };
+    let held = u64::try_from(number).ok().map(|region| store.hold_region(RegionId(region), limit));
+    let Some(Ok(held)) = held else {
+        bail!(UNDEFINED_OBJECT: "region {number} does not exist");
+    };
+    source.own_objects.hold(held);
+    Ok(())
+}
+
+/// Returns the microseconds of an interval.
+fn micros_of(span: &Interval) -> i64 {
+    let days = i64::from(span.days).saturating_mul(MICROS_PER_DAY);
+    let months = i64::from(span.months).saturating_mul(MICROS_PER_MONTH);
+    span.microseconds.saturating_add(days).saturating_add(months)
+}
+
 fn sleep(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
     let micros = match &arguments[0] {
         Datum::Float8(seconds) => seconds * 1e6,
-        Datum::Interval(span) => {
-            let days = i64::from(span.days).saturating_mul(MICROS_PER_DAY);
-            let months = i64::from(span.months).saturating_mul(MICROS_PER_MONTH);
-            span.microseconds.saturating_add(days).saturating_add(months) as f64
-        }
+        Datum::Interval(span) => micros_of(span) as f64,
         Datum::Timestamptz(until) => {
             let now = source.engine.store().now_micros() - UNIX_EPOCH_SECONDS * 1_000_000;
             until.saturating_sub(now) as f64

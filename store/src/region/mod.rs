@@ -81,6 +81,8 @@ pub struct ReplicaStatus {
     pub lag_bytes: u64,
     /// Commit time of the oldest of these commits.
     pub lag_since: Option<Timestamp>,
+    /// Time until the replicas of the store apply commits again; `None` if they are not held.
+    pub held_for: Option<Duration>,
     /// Bytes in its own memstores.
     pub memstore_bytes: u64,
     /// Number of rows that it has returned since its creation.
@@ -807,6 +809,7 @@ impl Region {
             lag_commits,
             lag_bytes,
             lag_since: feed.queued_since(),
+            held_for: feed.held_for(),
             memstore_bytes: replica.memstore_bytes(),
             rows_read: replica.rows_read(),
         });

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -294,6 +295,11 @@ impl ReplicaFeed {
     pub(crate) fn queued_since(&self) -> Option<Timestamp> {
         let since = Timestamp(self.queued_since.load(Ordering::Acquire));
         (self.queued.load(Ordering::Acquire) > 0).then_some(since)
+    }
+
+    /// Returns the time until commits are applied again; `None` if the feed is not held.
+    pub(crate) fn held_for(&self) -> Option<Duration> {
+        self.gate.held_for()
     }
 
     /// Requires TIMELINE snapshots from now on to include the commits up to `sequence`.

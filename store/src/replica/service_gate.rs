@@ -114,13 +114,20 @@ pub(crate) trait Gated: Send + Sync {
 pub struct HoldGuard {
     held: Arc<dyn Gated>,
     number: u64,
+    until: Instant,
 }
 
 impl HoldGuard {
     /// Closes the gate for at most that long.
     pub(crate) fn new(held: Arc<dyn Gated>, limit: Duration) -> HoldGuard {
-        let number = held.gate().hold(monotonic_now() + limit);
-        HoldGuard { held, number }
+        let until = monotonic_now() + limit;
+        let number = held.gate().hold(until);
+        HoldGuard { held, number, until }
+    }
+
+    /// Returns whether its deadline is still to come.
+    pub fn is_held(&self) -> bool {
+        monotonic_now() < self.until
     }
 }
 

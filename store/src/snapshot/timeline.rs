@@ -9,14 +9,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::cell::Sequence;
 
 /// Progress of a session in the history.
 #[derive(Debug, Default)]
 pub struct TimelineProgress {
     seen: AtomicU64,
-    replica_requests: AtomicU64,
-    staleness_micros: AtomicU64,
+    /// Reads of the present statement; `None` before the first one.
+    present: Mutex<Option<TimelineRead>>,
+    /// Reads of the last statement that had any.
+    last: Mutex<Option<TimelineRead>>,
 }
 
 /// Use of region replicas by the reads of a statement.
@@ -27,6 +31,13 @@ pub struct TimelineRead {
     /// Age of the oldest commit that was visible when the statement began and that its reads do
     /// not show; zero if they show all.
     pub staleness: Duration,
+}
+
+impl TimelineRead {
+    /// Returns whether the reads lacked a commit that was visible.
+    pub fn is_stale(&self) -> bool {
+        !self.staleness.is_zero()
+    }
 }
 
 impl TimelineProgress {
@@ -40,18 +51,23 @@ impl TimelineProgress {
         Sequence(self.seen.load(Ordering::Acquire))
     }
 
-    /// Records a read.
+    /// Records a TIMELINE read.
     pub(crate) fn note(&self, replica_requests: u64, staleness: Duration) {
-        self.replica_requests.fetch_add(replica_requests, Ordering::Relaxed);
-        let micros = u64::try_from(staleness.as_micros()).unwrap_or(u64::MAX);
-        self.staleness_micros.fetch_max(micros, Ordering::Relaxed);
+        let mut present = self.present.lock();
+        let read = present.get_or_insert_default();
+        read.replica_requests += replica_requests;
+        read.staleness = read.staleness.max(staleness);
     }
 
-    /// Returns the reads that were recorded since the last call.
-    pub fn take_read(&self) -> TimelineRead {
-        TimelineRead {
-            replica_requests: self.replica_requests.swap(0, Ordering::Relaxed),
-            staleness: Duration::from_micros(self.staleness_micros.swap(0, Ordering::Relaxed)),
-        }
+    /// Ends a statement: returns its reads, if it had any with TIMELINE consistency.
+    pub fn end_statement(&self) -> Option<TimelineRead> {
+        let read = self.present.lock().take()?;
+        *self.last.lock() = Some(read);
+        Some(read)
+    }
+
+    /// Returns the reads of the last statement that had any and was ended.
+    pub fn last_read(&self) -> Option<TimelineRead> {
+        *self.last.lock()
     }
 }

@@ -195,8 +195,8 @@ fn statement_over_held_and_answering_region_reads_one_state() {
     store.flush_table(TABLE).unwrap();
     store.compact_table(TABLE, true).unwrap();
     assert_eq!(scan(&timeline_of(&store, &progress, None)).unwrap(), old);
-    let read = progress.take_read();
-    assert!(read.replica_requests > 0 && read.staleness > Duration::ZERO, "{read:?}");
+    let read = progress.end_statement().unwrap();
+    assert!(read.replica_requests > 0 && read.is_stale(), "{read:?}");
     let reader = timeline_of(&store, &progress, None);
     assert_eq!(get(&reader, "a").unwrap().as_deref(), Some("old"));
     assert_eq!(get(&reader, "z").unwrap().as_deref(), Some("old"), "of one statement");
@@ -232,11 +232,13 @@ fn staleness_above_limit_waits_for_primary() {
         let reader = scope.spawn(|| read(Some(Duration::ZERO)));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!reader.is_finished(), "no replica is fresh enough");
-        progress.take_read();
+        progress.end_statement();
         drop(hold);
         assert_eq!(reader.join().unwrap().as_deref(), Some("new"));
     });
-    assert_eq!(progress.take_read(), TimelineRead::default(), "the primary has answered");
+    let read = progress.end_statement();
+    assert_eq!(read, Some(TimelineRead::default()), "the primary has answered");
+    assert_eq!((progress.end_statement(), progress.last_read()), (None, read));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! columns that they begin with. The salt byte has its own column.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::descriptor::RegionId;
 use store::normalizer::{NormalizerAction, NormalizerActionKind, NormalizerPlan};
@@ -20,7 +21,7 @@ use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system
 use crate::system::value::bytes;
 
 system_view! {
-    REGIONS: "regions", "Regions of tables and indexes", regions => |(table, layout, region)| {
+    REGIONS: "regions", "Regions of tables and indexes", held_regions => |(table, layout, region, now)| {
         table_name Text = table, "Table or index";
         region Int8 = region.region.0, "Number of the region";
         start_key Bytea = region.start.as_slice(), "First row";
@@ -50,7 +51,23 @@ system_view! {
         bytes_written_per_second Float8 = region.rates.bytes_written, "Decayed rate: bytes written";
         lock_waits_per_second Float8 = region.rates.lock_waits, "Decayed rate: waits for row locks";
         damage Text = region.damage.as_deref(), "Damage of files or of the log; NULL: none";
+        held_until Timestamptz = held_until(region.held_for, now),
+            "End of a hold of the primary by `hold_primary`; NULL: none";
     }
+}
+
+/// Region with its table or index, the layout, and the present time in microseconds.
+type HeldRegion<'s> = (String, &'s RowLayout, RegionStatus, i64);
+
+fn held_regions(source: &SystemContext) -> Result<Vec<HeldRegion<'_>>> {
+    let now = source.engine.store().now_micros();
+    let regions = regions(source)?.into_iter();
+    Ok(regions.map(|(table, layout, region)| (table, layout, region, now)).collect())
+}
+
+/// Returns the end of a hold, in microseconds since 1970.
+fn held_until(held: Option<Duration>, now: i64) -> Option<i64> {
+    held.map(|held| now.saturating_add(i64::try_from(held.as_micros()).unwrap_or(i64::MAX)))
 }
 
 fn regions(source: &SystemContext) -> Result<Vec<(String, &RowLayout, RegionStatus)>> {
@@ -71,6 +88,8 @@ system_view! {
         lag_commits Int8 = replica.lag_commits, "Number of commits that the replicas of all regions have still to apply";
         lag_bytes Int8 = replica.lag_bytes, "Bytes of the cells of these commits";
         lag_seconds Float8 = lag_seconds(&replica, now), "Age of the oldest of these commits; 0 if there are none";
+        held_until Timestamptz = held_until(replica.held_for, now),
+            "End of a hold of all replicas by `hold_replicas`; NULL: none";
         memstore_bytes Int8 = replica.memstore_bytes, "Bytes of its own memstores";
         rows_read Int8 = replica.rows_read, "Rows that TIMELINE reads were returned, since the replica was created";
     }
