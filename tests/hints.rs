@@ -25,6 +25,8 @@ CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t);
 CREATE INDEX t_v ON t (v);
 CREATE VIEW view AS SELECT id AS a FROM t;
 CREATE MATERIALIZED VIEW stored AS SELECT id FROM t;
+CREATE TABLE counted (id int PRIMARY KEY, g int);
+CREATE MATERIALIZED VIEW groups WITH (maintained = true) AS SELECT g, count(*) FROM counted GROUP BY g;
 CREATE PROCEDURE p() LANGUAGE sql AS '';
 INSERT INTO t (id, v) VALUES (1, 1);
 ";
@@ -204,6 +206,19 @@ const ADVICE: &[(&str, &[&str])] = &[
         ],
     ),
     ("Use the REFRESH MATERIALIZED VIEW command.", &["REFRESH MATERIALIZED VIEW stored"]),
+    (
+        "Use REFRESH MATERIALIZED VIEW, which computes its rows again.",
+        &["REFRESH MATERIALIZED VIEW groups"],
+    ),
+    ("REFRESH without CONCURRENTLY computes them again.", &["REFRESH MATERIALIZED VIEW groups"]),
+    (
+        "Leave out the option maintained, and use REFRESH MATERIALIZED VIEW.",
+        &[
+            "CREATE MATERIALIZED VIEW joined AS SELECT c.g, count(*) FROM counted c JOIN t USING (id) GROUP BY 1",
+            "REFRESH MATERIALIZED VIEW joined",
+        ],
+    ),
+    ("Delete old rows with DELETE instead of a TTL.", &["DELETE FROM counted WHERE id < 10"]),
     (
         "correct the indexes of tables that lost data: CHECK TABLE … REPAIR",
         &["CHECK TABLE t REPAIR", "CHECK INDEX t_v REPAIR"],

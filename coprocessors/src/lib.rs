@@ -26,6 +26,7 @@ pub mod constraint;
 pub mod index;
 pub mod aggregate;
 pub mod top_n;
+pub mod maintained_view;
 pub mod registry;
 pub mod json;
 pub mod audit;

@@ -366,8 +366,12 @@ impl Engine {
     pub(crate) fn attach_observers(&self, table: &Table, catalog: &Catalog) -> Result<()> {
         let (observers, attached) = self.coprocessors.chain(table, catalog);
         self.store.set_observers(table.id, observers)?;
-        // A table and its indexes must have the same content after a crash, so both are logged.
-        self.store.keep_logged(table.id, !table.indexes.is_empty())?;
+        // A table, its indexes and its maintained views must have the same content after a crash,
+        // so all are logged.
+        let is_followed = !table.indexes.is_empty()
+            || table.is_maintained()
+            || !catalog.maintained_views(table.oid).is_empty();
+        self.store.keep_logged(table.id, is_followed)?;
         for index in &table.indexes {
             self.store.keep_logged(index.spec.store_table, true)?;
             let required = index.spec.families.required_family_ids();

@@ -76,6 +76,7 @@ pub mod logical;
 pub mod binder;
 pub mod deparse;
 pub mod relation_assembly;
+mod maintained_views;
 pub mod plan;
 pub mod planner;
 mod relation_visibility;

@@ -58,8 +58,11 @@ impl RelationVisibility {
             };
             let made = table.indexes.iter().filter(|index| is_active(index) && !had(index));
             new.extend(made.map(|index| (index.spec.store_table, since)));
-            // Other salt buckets have the same row versions.
-            if old.is_some_and(|old| old.id != table.id && !is_salted_otherwise(old, table)) {
+            // Other salt buckets have the same row versions. A new view answers queries of a table.
+            let is_new = old.is_none() && table.is_maintained();
+            if is_new
+                || old.is_some_and(|old| old.id != table.id && !is_salted_otherwise(old, table))
+            {
                 new.push((table.id, since));
             }
         }

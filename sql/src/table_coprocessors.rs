@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintObserver;
 use coprocessors::index::IndexObserver;
+use coprocessors::maintained_view::MaintainedViewObserver;
 use coprocessors::registry::{
     Arguments, Attachment, CallableEndpoint, CoprocessorFactory, Registry, TableDefinition,
     TableSchema,
@@ -49,12 +50,16 @@ use crate::catalog::Catalog;
 use crate::catalog::name::{ObjectName, PUBLIC};
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use crate::catalog::table::{IndexState, Table};
+use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
+use crate::maintained_views::{self, MaintainedQuery};
 
 /// Priority of constraints in the chain of observers.
 pub const CONSTRAINT_PRIORITY: i32 = 100;
 /// Priority of indexes: after the constraints, so that a rejected row costs no index look-up.
 pub const INDEX_PRIORITY: i32 = 200;
+/// Priority of maintained views: after the constraints, too.
+pub const VIEW_PRIORITY: i32 = 300;
 /// Default priority of coprocessors of the server.
 pub const SERVER_PRIORITY: i32 = 500;
 /// Default priority of coprocessors of a table.
@@ -307,6 +312,9 @@ impl CoprocessorRegistry {
             let observer = IndexObserver::new(Arc::clone(&index.spec));
             observers.push((INDEX_PRIORITY, Arc::new(observer)));
         }
+        for (view, query) in maintained_views::views_of(catalog, table.oid) {
+            observers.push((VIEW_PRIORITY, maintained_view(table, &view, &query, catalog)));
+        }
         let server = self.of_server(table).iter().map(|record| (AttachmentScope::Server, record));
         let own = table.coprocessors.attached.iter().map(|record| (AttachmentScope::Table, record));
         let mut attached = Vec::new();
@@ -353,21 +361,39 @@ impl CoprocessorRegistry {
             checked.build()
         });
         let observer = built.unwrap_or_else(|error| {
-            tracing::error!(
-                table = table.name,
-                coprocessor = record.name,
-                %error,
-                "coprocessor is not available; writes to its table are rejected"
-            );
             attached.unavailable = Some(error.message.clone());
-            Arc::new(UnavailableObserver {
-                name: record.name.clone(),
-                table: table.name.clone(),
-                why: error.message,
-            })
+            unavailable(&record.name, table, error)
         });
         (observer, attached)
     }
+}
+
+/// Returns the observer of a table that maintains a view.
+fn maintained_view(
+    table: &Table,
+    view: &Table,
+    query: &Arc<View>,
+    catalog: &Catalog,
+) -> Arc<dyn RegionObserver> {
+    match MaintainedQuery::of_view(query, catalog) {
+        Ok(query) => Arc::new(MaintainedViewObserver::new(query.definition(view))),
+        Err(error) => unavailable(&view.name, table, error),
+    }
+}
+
+/// Returns the observer that replaces one that cannot be built.
+fn unavailable(name: &str, table: &Table, error: Error) -> Arc<dyn RegionObserver> {
+    tracing::error!(
+        table = table.name,
+        coprocessor = name,
+        %error,
+        "coprocessor is not available; writes to its table are rejected"
+    );
+    Arc::new(UnavailableObserver {
+        name: name.to_owned(),
+        table: table.name.clone(),
+        why: error.message,
+    })
 }
 
 impl CheckedCoprocessor {

@@ -39,3 +39,4 @@ mod tally;
 mod truncate_crash;
 mod unreadable_texts;
 mod user_types;
+mod view_crash;

@@ -1,6 +1,6 @@
-//! Property test of the coprocessor `summary`: it equals GROUP BY after any history of inserts,
-//! updates, deletes, savepoints and rollbacks, within transactions and after them, and with
-//! concurrent sessions.
+//! Property test of the coprocessor `summary` and of maintained views: they equal GROUP BY after
+//! any history of inserts, updates, deletes, savepoints and rollbacks, within transactions and
+//! after them, at times in the past, and with concurrent sessions.
 
 use proptest::prelude::*;
 use sql::EngineOptions;
@@ -8,12 +8,23 @@ use sql::session::Session;
 
 use crate::server::{Server, rows};
 
-const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, g int, h text, v int, n numeric(12,2))";
+const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, g int, h text, v int, n numeric(12,2)) \
+                     WITH (versions = 1000, keep_deleted_cells = true)";
 const ATTACH: &str = "ALTER TABLE t ATTACH COPROCESSOR summary \
                       WITH (table = 's', group_by = 'g, h', sum = 'v, n')";
 const KEPT: &str = "SELECT * FROM s ORDER BY g, h";
 const COUNTED: &str = "SELECT g, h, count(*), count(v), sum(v), count(n), sum(n) FROM t \
                        GROUP BY g, h ORDER BY g, h";
+
+const VIEW: &str = "CREATE MATERIALIZED VIEW m \
+                    WITH (maintained = true, versions = 1000, keep_deleted_cells = true) AS ";
+/// Query of the view, without its end.
+const GROUPS: &str = "SELECT g, h, count(*) AS c, count(v) AS cv, sum(v) AS sv, avg(n) AS an, \
+                      min(v) AS lo, max(n) AS hi, count(DISTINCT v % 4) AS d FROM t";
+const GROUPS_END: &str = "WHERE v IS NULL OR v % 3 <> 0 GROUP BY g, h";
+/// Query that can be answered from the view.
+const ADDED: &str = "SELECT h, count(*), sum(v), min(v), max(n) FROM t \
+                     WHERE (v IS NULL OR v % 3 <> 0) AND (g > 0 OR g IS NULL) GROUP BY h ORDER BY h";
 
 /// Change of the table, or transaction statement.
 #[derive(Debug, Clone)]
@@ -29,6 +40,9 @@ enum Step {
     Commit,
     Rollback,
     Compact,
+    Split,
+    Truncate,
+    Refresh,
 }
 
 fn number(value: Option<i32>) -> String {
@@ -61,7 +75,12 @@ impl Step {
             Step::RollbackTo => "ROLLBACK TO p".to_owned(),
             Step::Commit => "COMMIT".to_owned(),
             Step::Rollback => "ROLLBACK".to_owned(),
-            Step::Compact => "FLUSH t; FLUSH s; MAJOR COMPACT s".to_owned(),
+            Step::Compact => {
+                "FLUSH t; FLUSH s; MAJOR COMPACT s; FLUSH m; MAJOR COMPACT m".to_owned()
+            }
+            Step::Split => "ALTER TABLE t SPLIT; ALTER TABLE m SPLIT".to_owned(),
+            Step::Truncate => "TRUNCATE t".to_owned(),
+            Step::Refresh => "REFRESH MATERIALIZED VIEW m".to_owned(),
         }
     }
 }
@@ -87,6 +106,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Commit),
         2 => Just(Step::Rollback),
         1 => Just(Step::Compact),
+        1 => Just(Step::Split),
     ]
 }
 
@@ -96,12 +116,41 @@ fn query(session: &mut Session, sql: &str) -> Vec<String> {
     found
 }
 
-/// Compares summary and GROUP BY, unless the transaction has failed.
+/// Compares summary, view and GROUP BY, unless the transaction has failed.
 fn check(session: &mut Session, after: &str) {
     use sql::session::TransactionStatus;
-    if session.transaction_status() != TransactionStatus::Failed {
+    if session.transaction_status() == TransactionStatus::Failed {
+        return;
+    }
+    if query(session, "SELECT count(*) FROM pg_class WHERE relname = 's'") == ["1"] {
         assert_eq!(query(session, KEPT), query(session, COUNTED), "after {after}");
     }
+    check_view(session, "", after);
+    let answer = query(session, ADDED);
+    let plan = query(session, &format!("EXPLAIN {ADDED}")).join("\n");
+    assert!(plan.contains("in place of t"), "{plan}");
+    query(session, "SET enable_maintained_views = off");
+    assert_eq!(answer, query(session, ADDED), "after {after}");
+    query(session, "SET enable_maintained_views = on");
+}
+
+/// Compares the view with its query at a time, and the query of the view with that of the table.
+fn check_view(session: &mut Session, time: &str, after: &str) {
+    query(session, "SET enable_maintained_views = off");
+    let kept = query(session, &format!("SELECT * FROM m {time} ORDER BY g, h"));
+    let counted = query(session, &format!("{GROUPS} {time} {GROUPS_END} ORDER BY g, h"));
+    assert_eq!(kept, counted, "{time} after {after}");
+    query(session, "SET enable_maintained_views = on");
+}
+
+/// Returns the clause of a read at this time, outside of transactions.
+fn time_of_commit(session: &mut Session) -> Option<String> {
+    use sql::session::TransactionStatus;
+    if session.transaction_status() != TransactionStatus::Idle {
+        return None;
+    }
+    let now = query(session, "SELECT clock_timestamp()::text");
+    Some(format!("FOR SYSTEM_TIME AS OF '{}'", now[0]))
 }
 
 proptest! {
@@ -121,7 +170,38 @@ proptest! {
         }
         let _ = rows(&mut session, "ROLLBACK", &mut |_| {});
         query(&mut session, ATTACH);
+        query(&mut session, &format!("{VIEW} {GROUPS} {GROUPS_END}"));
         check(&mut session, "attach");
+        let mut times = Vec::new();
+        for step in &steps {
+            let sql = step.sql();
+            let _ = rows(&mut session, &sql, &mut |_| {});
+            check(&mut session, &sql);
+            times.extend(time_of_commit(&mut session));
+        }
+        let _ = rows(&mut session, "ROLLBACK", &mut |_| {});
+        times.iter().for_each(|time| check_view(&mut session, time, "all of it"));
+        drop(session);
+        server.restart();
+        check(&mut server.session(), "restart");
+        times.iter().for_each(|time| check_view(&mut server.session(), time, "restart"));
+    }
+
+    #[test]
+    fn maintained_view_matches_query_with_truncate_and_refresh(
+        steps in proptest::collection::vec(
+            prop_oneof![
+                8 => step(),
+                1 => Just(Step::Truncate),
+                1 => Just(Step::Refresh),
+            ],
+            1..40,
+        ),
+    ) {
+        let mut server = Server::start(EngineOptions::default);
+        let mut session = server.session();
+        query(&mut session, TABLE);
+        query(&mut session, &format!("{VIEW} {GROUPS} {GROUPS_END}"));
         for step in &steps {
             let sql = step.sql();
             let _ = rows(&mut session, &sql, &mut |_| {});
@@ -163,12 +243,29 @@ impl Random {
 }
 
 #[test]
+fn maintained_view_is_filled_in_several_steps() {
+    let mut server = Server::start(EngineOptions::default);
+    let mut session = server.session();
+    query(&mut session, TABLE);
+    let insert = "INSERT INTO t SELECT i, i % 6000, NULL, i, i FROM generate_series(1, 18000) AS i";
+    query(&mut session, insert);
+    query(&mut session, &format!("{VIEW} {GROUPS} {GROUPS_END}"));
+    check_view(&mut session, "", "creation");
+    query(&mut session, "REFRESH MATERIALIZED VIEW m");
+    check_view(&mut session, "", "refresh");
+    drop(session);
+    server.restart();
+    check_view(&mut server.session(), "", "restart");
+}
+
+#[test]
 fn summary_table_matches_group_by_after_concurrent_sessions() {
     const SESSIONS: u64 = 4;
     const TRANSACTIONS: usize = 60;
     let mut server = Server::start(EngineOptions::default);
     server.run("a", TABLE);
     assert!(server.run("a", ATTACH).starts_with("notice"));
+    server.run("a", &format!("{VIEW} {GROUPS} {GROUPS_END}"));
     let committed: usize = std::thread::scope(|scope| {
         let sessions: Vec<_> = (1..=SESSIONS)
             .map(|seed| {

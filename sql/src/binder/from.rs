@@ -25,7 +25,6 @@ use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::CatalogRelation;
 use crate::catalog::name::is_temporary;
-use crate::catalog::record::TableKind;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::logical::{
@@ -225,7 +224,7 @@ impl Binder<'_> {
         let (rows, mut scope, oid) = match self.find_relation(name) {
             Some(CatalogRelation::Table(table)) => {
                 let table = Arc::clone(table);
-                if table.kind == (TableKind::Materialized { populated: false }) {
+                if table.kind.is_populated() == Some(false) {
                     self.unpopulated.get_or_insert_with(|| table.name.clone());
                 }
                 let columns = table.columns.iter();

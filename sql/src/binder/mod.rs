@@ -246,15 +246,18 @@ pub fn resolve_view(
 
 /// Replaces the tables of a statement's scans by those that `replace` returns.
 pub(crate) fn replace_tables(bound: &mut BoundPlan, replace: &dyn Fn(&Table) -> Option<Table>) {
-    for_each_source(bound, &mut |plan| {
-        walk_plan(plan, &mut |step| {
-            if let Logical::Scan(scan) = step
-                && let Some(table) = replace(&scan.table)
-            {
-                scan.table = Arc::new(table);
-            }
-        });
+    for_each_node(bound, &mut |node| {
+        if let Logical::Scan(scan) = node
+            && let Some(table) = replace(&scan.table)
+        {
+            scan.table = Arc::new(table);
+        }
     });
+}
+
+/// Calls `visit` on each node of the plans of a statement, before its inputs.
+pub(crate) fn for_each_node(bound: &mut BoundPlan, visit: &mut dyn FnMut(&mut Logical)) {
+    for_each_source(bound, &mut |plan| walk_plan(plan, visit));
 }
 
 impl Binder<'_> {

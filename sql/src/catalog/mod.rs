@@ -39,6 +39,7 @@ pub mod user_type;
 pub mod view;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +91,8 @@ pub struct Catalog {
     /// The references of all objects, each with the object that has it.
     referrers: OrdSet<(ReferenceKey, CatalogEntry)>,
     derived: DerivedCache<Arc<dyn Any + Send + Sync>>,
+    /// The cache of [`Catalog::maintained_views`].
+    maintained: DerivedCache<BTreeMap<u32, Vec<u32>>>,
 }
 
 /// A reference in the definition of an object.
@@ -181,6 +184,12 @@ impl Catalog {
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
         let value = Arc::clone(self.derived.get_or_make(|| Arc::new(make(self))));
         value.downcast().expect("a catalog has one derived value")
+    }
+
+    /// Returns the populated maintained views of a table, by number.
+    pub fn maintained_views(&self, table: u32) -> &[u32] {
+        let known = self.maintained.get_or_make(|| view::maintained_views(self));
+        known.get(&table).map_or(&[], Vec::as_slice)
     }
 
     // ---- look-up ----
@@ -519,7 +528,8 @@ impl Catalog {
     /// Returns a new version with the same objects.
     fn next(self) -> Catalog {
         let version = VERSION.fetch_add(1, Ordering::Relaxed) + 1;
-        Catalog { version, derived: DerivedCache::default(), ..self }
+        let (derived, maintained) = Default::default();
+        Catalog { version, derived, maintained, ..self }
     }
 
     /// Adds an object with its names and references.

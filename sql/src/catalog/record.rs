@@ -170,6 +170,33 @@ pub enum TableKind {
         /// False after `WITH NO DATA`.
         populated: bool,
     },
+    /// A materialized view that each change of its table maintains.
+    Maintained {
+        /// False after `WITH NO DATA`: it is not maintained until a REFRESH.
+        populated: bool,
+    },
+}
+
+impl TableKind {
+    /// Returns whether it is a materialized view that has rows or none, because its query has none;
+    /// `None` for a table.
+    pub fn is_populated(self) -> Option<bool> {
+        match self {
+            TableKind::Ordinary => None,
+            TableKind::Materialized { populated } | TableKind::Maintained { populated } => {
+                Some(populated)
+            }
+        }
+    }
+
+    /// Returns the kind of a materialized view after a REFRESH.
+    #[must_use]
+    pub fn refreshed(self, populated: bool) -> TableKind {
+        match self {
+            TableKind::Maintained { .. } => TableKind::Maintained { populated },
+            _ => TableKind::Materialized { populated },
+        }
+    }
 }
 
 /// A table.

@@ -255,7 +255,12 @@ impl Table {
 
     /// Returns whether it is a materialized view.
     pub fn is_materialized(&self) -> bool {
-        matches!(self.kind, TableKind::Materialized { .. })
+        self.kind.is_populated().is_some()
+    }
+
+    /// Returns whether it is a materialized view that is maintained with each change of its table.
+    pub fn is_maintained(&self) -> bool {
+        matches!(self.kind, TableKind::Maintained { .. })
     }
 
     /// Returns whether it is a table or a materialized view.

@@ -5,6 +5,7 @@
 //! snapshot and bound at each use. Names of relations and columns keep referring to the same
 //! objects ([`ViewRelation`]) after these are renamed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use store::codec::tagged::UnknownFields;
@@ -15,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::catalog::composite::Composite;
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
-use crate::catalog::record::{ViewColumnRecord, ViewRecord, ViewRelation};
+use crate::catalog::record::{TableKind, ViewColumnRecord, ViewRecord, ViewRelation};
 use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result};
 use crate::parser;
@@ -59,6 +60,24 @@ pub struct ViewColumn {
     pub default: Option<String>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
+}
+
+/// Returns the populated maintained views of each table.
+pub(super) fn maintained_views(catalog: &Catalog) -> BTreeMap<u32, Vec<u32>> {
+    let mut views: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for view in catalog.views() {
+        let Some(table) = catalog.table(view.oid) else { continue };
+        if table.kind != (TableKind::Maintained { populated: true }) {
+            continue;
+        }
+        for relation in &view.relations {
+            let known = views.entry(relation.oid).or_default();
+            if known.last() != Some(&view.oid) {
+                known.push(view.oid);
+            }
+        }
+    }
+    views
 }
 
 impl View {

@@ -195,6 +195,8 @@ impl Ddl<'_> {
         ddl::create_table::set_value_layouts(&mut record, &layout)?;
         let checks = record.checks.clone();
         record.checks.retain(|check| check.valid);
+        // The rewritten rows are counted again.
+        self.empty_views(table)?;
         self.store_emptied(table, record)?;
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };

@@ -22,8 +22,9 @@ use crate::catalog::record::{
     encode, object_key,
 };
 use crate::catalog::table::Table;
-use crate::ddl::Ddl;
+use crate::ddl::{Ddl, DerivedTable};
 use crate::error::{Error, Result, sqlstate};
+use crate::maintained_views;
 use crate::table_coprocessors;
 use crate::table_coprocessors::{
     AttachedCoprocessor, CheckedCoprocessor, TABLE_PRIORITY, duplicate,
@@ -106,6 +107,13 @@ impl Ddl<'_> {
             return Err(expires_what_is_kept(table, &expiring, &keeper.record));
         }
         let catalog = self.changes.catalog(self.engine);
+        if let Some((view, _)) = maintained_views::views_of(&catalog, table.oid).first()
+            && let Some(expiring) = coprocessors.expiring(table, Some(&record))
+        {
+            let hint = format!("Drop materialized view \"{}\" first.", view.name);
+            let what = format!("{expiring} on a table with a maintained view");
+            return Err(Error::not_supported(what, hint));
+        }
         let mut checked = coprocessors.check(&record, table, &catalog)?;
         for notice in self.prepare_target(table, &record, &mut checked)? {
             self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, notice);
@@ -290,8 +298,9 @@ impl Ddl<'_> {
             .filter(|(_, column)| !column.not_null)
             .map(|(position, _)| position)
             .collect();
+        let derived = DerivedTable { nullable: &nullable, ..DerivedTable::default() };
         // The positions do not refer to the client's text.
-        self.create_new_table(&statement, PUBLIC, &nullable)
+        self.create_new_table(&statement, PUBLIC, derived)
             .map_err(|error| Error { position: None, ..error })
     }
 

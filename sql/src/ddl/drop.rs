@@ -18,6 +18,7 @@ use crate::ddl::dependency;
 use crate::ddl::objects::NameUse;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result};
+use crate::maintained_views;
 use crate::relation_assembly::{self, TextBinding};
 
 /// The lock mode that excludes all other access to the table.
@@ -182,7 +183,10 @@ impl Ddl<'_> {
             quota,
         ];
         of_table.iter().try_for_each(|entry| self.remove_object(entry))?;
-        self.remove_object(&CatalogEntry::Statistics(id))
+        self.remove_object(&CatalogEntry::Statistics(id))?;
+        let sources = maintained_views::tables_of(&catalog, &table).into_iter();
+        let mut sources = sources.filter(|source| !tables.contains(source));
+        sources.try_for_each(|source| self.attach_views(source))
     }
 
     /// Changes the record of a table, under its exclusive lock.

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
-use store::TableId;
+use coprocessors::maintained_view::MaintainedViewObserver;
+use store::descriptor::{DataBlockEncoding, Durability};
 use store::transaction::TableLockMode;
+use store::{FamilyDescriptor, TableId};
 use types::expr::Expr;
 
 use crate::ast;
@@ -18,10 +20,19 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, CatalogRelation};
+use crate::ddl::options::TableOptions;
 use crate::ddl::temporary::refuse_materialized;
-use crate::ddl::{Ddl, undefined_table};
+use crate::ddl::{Ddl, DerivedTable, undefined_table};
 use crate::error::{Error, Result};
+use crate::maintained_views::{self, MaintainedQuery};
 use crate::parser;
+use crate::storage_options::{OptionScope, invalid};
+
+/// The option of maintained views.
+const MAINTAINED: &str = "maintained";
+
+/// The family of the states of groups.
+const STATES: &str = "states";
 
 impl Ddl<'_> {
     /// Creates the table of a materialized view, without rows, and returns it. With IF NOT EXISTS,
@@ -32,24 +43,14 @@ impl Ddl<'_> {
         definition: ViewDefinition,
         populated: bool,
     ) -> Result<Option<Arc<Table>>> {
-        refuse_materialized(&self.changes.catalog(self.engine), &definition)?;
-        let Some(created) = self.create_table(table)? else { return Ok(None) };
-        self.change_record(created.oid, |_, record| {
-            record.kind = TableKind::Materialized { populated };
-        })?;
-        let columns = created.visible_columns().map(|column| &created.columns[column]);
-        let column = |column: &crate::catalog::table::Column| ViewColumn {
-            name: column.name.clone(),
-            sql_type: column.sql_type.clone(),
-            default: None,
-            unknown: Default::default(),
-        };
+        let catalog = self.changes.catalog(self.engine);
+        refuse_materialized(&catalog, &definition)?;
         let query = parser::parse_query(&definition.text)?;
-        self.store_view(View {
-            oid: created.oid,
-            schema: created.schema.clone(),
-            name: created.name.clone(),
-            columns: columns.map(column).collect(),
+        let view = View {
+            oid: 0,
+            schema: String::new(),
+            name: table.name.name.value.clone(),
+            columns: definition.columns,
             query: Ok(query.into()),
             text: definition.text,
             relations: definition.relations,
@@ -57,9 +58,74 @@ impl Ddl<'_> {
             check_option: None,
             row_type: DerivedCache::default(),
             unknown: Default::default(),
+        };
+        let options = TableOptions::read(&table.options, OptionScope::Table)?;
+        let created = match options.settings.maintained {
+            true => {
+                if !options.settings.column_families.is_empty() {
+                    return Err(several_families());
+                }
+                let new = Arc::new(view.clone());
+                let query = MaintainedQuery::of_new_view(&new, &catalog, self.system.as_ref())?;
+                let keys = query.key_columns();
+                let kind = TableKind::Maintained { populated };
+                let keyed = with_key(table, &keys);
+                self.create_relation(&keyed, DerivedTable { nullable: &keys, kind })?
+            }
+            false => {
+                let kind = TableKind::Materialized { populated };
+                self.create_relation(table, DerivedTable { kind, ..DerivedTable::default() })?
+            }
+        };
+        let Some(created) = created else { return Ok(None) };
+        let columns = created.visible_columns().map(|column| &created.columns[column]);
+        let column = |column: &crate::catalog::table::Column| ViewColumn {
+            name: column.name.clone(),
+            sql_type: column.sql_type.clone(),
+            default: None,
+            unknown: Default::default(),
+        };
+        self.store_view(View {
+            oid: created.oid,
+            schema: created.schema.clone(),
+            name: created.name.clone(),
+            columns: columns.map(column).collect(),
+            ..view
         })?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.table(created.oid).cloned())
+    }
+
+    /// Computes the rows of a maintained view, which has none, and maintains them from now on.
+    /// Returns their number.
+    pub fn fill_maintained(&mut self, oid: u32) -> Result<u64> {
+        let catalog = self.changes.catalog(self.engine);
+        let (Some(table), Some(view)) = (catalog.table(oid), catalog.view(oid)) else {
+            return Ok(0);
+        };
+        let query = MaintainedQuery::of_view(view, &catalog)?;
+        let source = &query.table;
+        if let Some(expiring) = self.engine.coprocessors.expiring(source, None) {
+            let what = format!("a maintained view of table \"{}\" with {expiring}", source.name);
+            return Err(Error::not_supported(what, maintained_views::NO_EXPIRY));
+        }
+        self.lock_table(source.id, TableLockMode::AccessExclusive)?;
+        // The exclusive lock excludes concurrent writers. Earlier commits must be completely
+        // visible, including those that are applied but not yet durable.
+        self.engine.store().wait_for_commits()?;
+        if source.descriptor.durability == Durability::SkipWal {
+            // The rows of the view are in the WAL, so those that they count must not be lost.
+            self.engine.store().flush(source.id)?;
+        }
+        self.transaction.begin_statement();
+        self.attach_views(source.oid)?;
+        let observer = MaintainedViewObserver::new(query.definition(table));
+        Ok(observer.fill(source.id, self.transaction)?)
+    }
+
+    /// Attaches the observers of a table, whose maintained views have changed.
+    pub(super) fn attach_views(&mut self, table: u32) -> Result<()> {
+        self.change_record(table, |_, _| {})
     }
 
     /// Locks a materialized view against concurrent refreshes, and returns its query.
@@ -77,11 +143,16 @@ impl Ddl<'_> {
                 bail!(WRONG_OBJECT_TYPE: "\"{written}\" is not a table or materialized view");
             }
         };
-        let (TableKind::Materialized { populated }, Some(view)) =
-            (table.kind, catalog.view(table.oid))
+        let (Some(populated), Some(view)) = (table.kind.is_populated(), catalog.view(table.oid))
         else {
             bail!(FEATURE_NOT_SUPPORTED: "\"{written}\" is not a materialized view");
         };
+        if statement.concurrently && table.is_maintained() {
+            return Err(Error::not_supported(
+                "REFRESH CONCURRENTLY of a maintained view",
+                "Its rows are always current. REFRESH without CONCURRENTLY computes them again.",
+            ));
+        }
         if statement.concurrently {
             check_concurrently(&catalog, table, (populated, statement.with_data))?;
         }
@@ -103,10 +174,14 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
-        record.kind = TableKind::Materialized { populated };
+        record.kind = record.kind.refreshed(populated);
         let indexes = std::mem::take(&mut record.indexes);
         self.changes.dropped.extend(indexes.iter().map(|index| index.descriptor.id));
         self.store_emptied(&table, record)?;
+        if !populated {
+            let sources = maintained_views::tables_of(&catalog, &table);
+            sources.into_iter().try_for_each(|source| self.attach_views(source))?;
+        }
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.table(oid).cloned().map(|table| (table, indexes)))
     }
@@ -124,6 +199,66 @@ impl Ddl<'_> {
             self.build_index(&catalog, &table, record, at)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the definition of a view's table with a primary key.
+fn with_key(table: &ast::CreateTable, keys: &[usize]) -> ast::CreateTable {
+    let column = |&key: &usize| ast::KeyColumn {
+        name: table.columns[key].name.clone(),
+        order: ast::SortOrder::Ascending,
+        nulls: None,
+    };
+    let mut table = table.clone();
+    table.constraints.push(ast::TableConstraint {
+        deferral: ast::Deferral::Never,
+        not_valid: false,
+        index: ast::IndexClauses::default(),
+        name: None,
+        kind: ast::ConstraintKind::PrimaryKey(keys.iter().map(column).collect()),
+        position: 1,
+    });
+    table
+}
+
+/// Adds the family of the states of groups to the record of a maintained view, whose key is no
+/// constraint.
+///
+/// # Errors
+///
+/// 0A000 if it has several families.
+pub(super) fn add_states(record: &mut TableRecord) -> Result<()> {
+    record.primary_key_name.clear();
+    let families = &mut Arc::make_mut(&mut record.descriptor).families;
+    let [first] = families.as_slice() else {
+        return Err(several_families());
+    };
+    let data_block_encoding = DataBlockEncoding::Rows;
+    let state = FamilyDescriptor {
+        name: STATES.to_owned(),
+        data_block_encoding,
+        block_bytes: data_block_encoding.default_block_bytes(),
+        value_layout: Arc::default(),
+        ..first.clone()
+    };
+    families.push(state);
+    Ok(())
+}
+
+fn several_families() -> Error {
+    let hint = "Leave out the option column_families.";
+    Error::not_supported("column families of a maintained view", hint)
+}
+
+/// Rejects the option of materialized views in the definition of a table.
+///
+/// # Errors
+///
+/// 22023
+pub(super) fn refuse_maintained(options: &[ast::TableOption]) -> Result<()> {
+    match options.iter().find(|option| option.name.value == MAINTAINED) {
+        Some(option) => Err(invalid(&option.name, "it is an option of materialized views")),
+        None => Ok(()),
     }
 }
 

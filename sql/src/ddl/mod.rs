@@ -79,13 +79,14 @@ use types::text::TextStyle;
 use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
-use crate::catalog::record::{CATALOG_TABLE, TableRecord};
+use crate::catalog::record::{CATALOG_TABLE, TableKind, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::index_builds::{BuildClaim, IndexBuild};
+use crate::maintained_views;
 use crate::relation_assembly;
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
@@ -165,6 +166,16 @@ pub struct Ddl<'a> {
 impl Ddl<'_> {
     /// Creates a table and returns it. With IF NOT EXISTS, an existing relation is only a notice.
     pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
+        materialized::refuse_maintained(&statement.options)?;
+        self.create_relation(statement, DerivedTable::default())
+    }
+
+    /// Creates a table or the table of a materialized view.
+    fn create_relation(
+        &mut self,
+        statement: &ast::CreateTable,
+        derived: DerivedTable<'_>,
+    ) -> Result<Option<Arc<Table>>> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let new = (ObjectKind::Table, schema.as_str(), statement.name.name.value.as_str());
@@ -188,20 +199,19 @@ impl Ddl<'_> {
         } else {
             indexes = Vec::new();
         }
-        self.create_new_table(statement, &schema, &[])?;
+        self.create_new_table(statement, &schema, derived)?;
         indexes.iter().try_for_each(|index| self.create_index(index))?;
         self.copy_comments(&statement.name, &commented)?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }
 
-    /// Creates a table whose name is unused. The columns in `nullable` allow NULL although they
-    /// are in the primary key, which only tables of coprocessors may have.
+    /// Creates a table whose name is unused.
     fn create_new_table(
         &mut self,
         statement: &ast::CreateTable,
         schema: &str,
-        nullable: &[usize],
+        derived: DerivedTable<'_>,
     ) -> Result<()> {
         let statement = &column_name::in_definition(statement)?;
         let catalog = self.changes.catalog(self.engine);
@@ -211,8 +221,12 @@ impl Ddl<'_> {
         let defined = (statement, self.default_storage());
         let mut record = create_table::record(defined, schema, names, &self.eval, &mut take_id)?;
         self.note_toast_parameters(&statement.options);
-        for &column in nullable {
+        for &column in derived.nullable {
             record.columns[column].not_null = false;
+        }
+        record.kind = derived.kind;
+        if matches!(derived.kind, TableKind::Maintained { .. }) {
+            materialized::add_states(&mut record)?;
         }
         self.add_foreign_keys(statement, &mut record)?;
         self.create_own_sequences(statement, &mut record)?;
@@ -496,10 +510,21 @@ impl Ddl<'_> {
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
         let table = Arc::new(table);
         let object = CatalogObject::Table(Arc::clone(&table), Some(Arc::new(record)));
-        self.engine.attach_observers(&table, &catalog.with(object.clone()))?;
+        let changed = catalog.with(object.clone());
+        maintained_views::check_table(&changed, &table)?;
+        self.engine.attach_observers(&table, &changed)?;
         self.store_object(object)?;
         self.follow_rows(catalog, table.oid)
     }
+}
+
+/// Properties that only the tables of coprocessors and of materialized views have.
+#[derive(Debug, Clone, Copy, Default)]
+struct DerivedTable<'a> {
+    /// Columns that allow NULL although they are in the primary key.
+    nullable: &'a [usize],
+    /// The kind of a materialized view.
+    kind: TableKind,
 }
 
 /// Returns the error for a name that is not a table.

@@ -13,6 +13,7 @@ use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
+use crate::maintained_views;
 use crate::relation_assembly;
 
 impl Ddl<'_> {
@@ -46,10 +47,21 @@ impl Ddl<'_> {
         }
         self.refuse_referenced(&catalog, &tables)?;
         for table in &tables {
+            self.empty_views(table)?;
             self.empty(table)?;
             if statement.restart_identity {
                 self.restart_sequences(table)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Empties the maintained views of a table, which is emptied next.
+    pub(super) fn empty_views(&mut self, table: &Table) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        for (view, _) in maintained_views::views_of(&catalog, table.oid) {
+            self.lock_table(view.id, TableLockMode::AccessExclusive)?;
+            self.empty(&view)?;
         }
         Ok(())
     }

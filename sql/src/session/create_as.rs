@@ -156,6 +156,10 @@ impl Session {
         mut parameters: Vec<Datum>,
         profile: Option<&Arc<ExecutionProfile>>,
     ) -> Result<(u64, u64)> {
+        if table.is_maintained() {
+            let rows = self.in_any_ddl(|ddl| ddl.fill_maintained(table.oid))?;
+            return Ok((rows, 0));
+        }
         planned.constants.check(&parameters)?;
         planned.check_populated()?;
         let open = self.begin_request();

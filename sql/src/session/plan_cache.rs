@@ -104,6 +104,8 @@ pub(crate) struct PlanningState<'a> {
     pub(crate) search_path: &'a Arc<SearchPath>,
     /// Snapshot of the transaction, if it does not see all indexes.
     pub(crate) old_snapshot: Option<Sequence>,
+    /// Setting `enable_maintained_views`.
+    pub(crate) reads_views: bool,
     pub(crate) statistics: &'a dyn Statistics,
 }
 
@@ -114,20 +116,23 @@ pub(crate) struct PlanValidity {
     search_path: Arc<SearchPath>,
     /// Snapshot whose invisible indexes the plan avoids.
     old_snapshot: Option<Sequence>,
+    reads_views: bool,
     sizes: TableSizes,
 }
 
 impl PlanValidity {
     /// Returns the validity of a plan that is made now, for tables of these sizes.
     pub(crate) fn new(now: &PlanningState<'_>, sizes: TableSizes) -> PlanValidity {
-        let PlanningState { catalog_version, search_path, old_snapshot, .. } = *now;
-        PlanValidity { catalog_version, search_path: Arc::clone(search_path), old_snapshot, sizes }
+        let PlanningState { catalog_version, search_path, old_snapshot, reads_views, .. } = *now;
+        let search_path = Arc::clone(search_path);
+        PlanValidity { catalog_version, search_path, old_snapshot, reads_views, sizes }
     }
 
     /// Returns whether the plan is valid now.
     pub(crate) fn is_current(&self, now: &PlanningState<'_>) -> bool {
         self.catalog_version == now.catalog_version
             && self.old_snapshot == now.old_snapshot
+            && self.reads_views == now.reads_views
             && (Arc::ptr_eq(&self.search_path, now.search_path)
                 || self.search_path == *now.search_path)
             && self.sizes.are_similar(now.statistics)

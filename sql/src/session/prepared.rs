@@ -25,10 +25,12 @@ use crate::binder::{
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, SourceLocation};
 use crate::logical::{BoundPlan, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
+use crate::maintained_views::rewrite;
 use crate::parser::{self, ParsedStatement, StatementText};
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -187,6 +189,7 @@ impl PlanningContext<'_> {
 
     /// Plans a bound statement.
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
+        self.read_views(&mut bound);
         self.hide_newer(&mut bound)?;
         let statistics = RecordingStatistics::new(self.state.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
@@ -218,6 +221,7 @@ impl PlanningContext<'_> {
         types: &[Option<SqlType>],
     ) -> Result<(PlannedStatement, Estimates)> {
         let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
+        self.read_views(&mut bound);
         self.hide_newer(&mut bound)?;
         let statistics = RecordingStatistics::new(self.state.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
@@ -242,6 +246,17 @@ impl PlanningContext<'_> {
     pub(crate) fn plan_materialized(&self, view: &Arc<View>) -> Result<StatementPlan> {
         let bound = binder::bind_materialized(view, self.catalog, &self.system, self.constants)?;
         Ok(self.plan_bound(bound)?.planned)
+    }
+
+    /// Reads maintained views instead of their tables, unless the snapshot may not see their rows.
+    fn read_views(&self, bound: &mut BoundStatement) {
+        if !self.state.reads_views {
+            return;
+        }
+        let is_visible =
+            |view: &Table| self.newer.as_ref().is_none_or(|newer| !newer.has_rows_of(view));
+        let views = rewrite::read_views(&mut bound.bound, self.catalog, &is_visible);
+        bound.reads.extend(views);
     }
 
     /// Removes what the snapshot does not see from a statement.

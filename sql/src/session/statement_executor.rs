@@ -215,6 +215,7 @@ impl StatementExecutor {
             catalog_version,
             search_path: self.constants.search_path(),
             old_snapshot,
+            reads_views: self.settings.parsed().enable_maintained_views,
             statistics: self.engine.as_ref(),
         }
     }

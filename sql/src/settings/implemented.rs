@@ -149,6 +149,13 @@ pub(super) const OWN: &[SettingSpec] = &[
         "Sets the default read-only status of new transactions.",
     ),
     spec(
+        "enable_maintained_views",
+        "on",
+        SettingKind::Bool,
+        false,
+        "Enables reading of maintained views instead of their tables.",
+    ),
+    spec(
         "extra_float_digits",
         "1",
         SettingKind::Integer(-15, 3),

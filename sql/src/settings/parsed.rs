@@ -31,6 +31,8 @@ pub(crate) struct ParsedSettings {
     pub temp_file_limit: Option<u64>,
     /// `synchronous_commit` is off.
     pub is_commit_asynchronous: bool,
+    /// `enable_maintained_views`.
+    pub enable_maintained_views: bool,
     /// `consistency`, with `primary_call_timeout` and `max_staleness`.
     pub consistency: Consistency,
     /// `timeline_notice`.
@@ -77,6 +79,7 @@ impl ParsedSettings {
                 .and_then(|kilobytes| u64::try_from(kilobytes).ok())
                 .map(|kilobytes| kilobytes.saturating_mul(1 << 10)),
             is_commit_asynchronous: value("synchronous_commit") == "off",
+            enable_maintained_views: value("enable_maintained_views") == "on",
             consistency,
             timeline_notice: value("timeline_notice") == "on",
             default_modes: TransactionModeSet {

@@ -72,7 +72,10 @@ pub(crate) fn changeable(spec: &'static OptionSpec, name: &Ident) -> Result<&'st
     match spec.change {
         OptionChange::Never => Err(Error::not_supported(
             format!("changing \"{}\"", name.value),
-            "Create a table with the option and copy the rows.",
+            match spec.name {
+                "maintained" => "Create the materialized view again.",
+                _ => "Create a table with the option and copy the rows.",
+            },
         )
         .at(name.position)),
         OptionChange::ByCopy => Err(Error::not_supported(

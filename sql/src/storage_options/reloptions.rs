@@ -4,12 +4,12 @@
 //! pg_dump copies them to its output. The second kind is left out under `portable_definitions`,
 //! since PostgreSQL does not know it.
 
-use store::TableDescriptor;
 use store::descriptor::Durability;
+use store::{FamilyDescriptor, TableDescriptor};
 use types::function::quote_ident;
 
 use crate::catalog::ignored_attributes::Parameter;
-use crate::catalog::record::{IndexRecord, TableRecord};
+use crate::catalog::record::{IndexRecord, TableKind, TableRecord};
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::settings::storage;
@@ -27,6 +27,7 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
         salt_buckets: record.salt_buckets,
         timestamps: timestamp_source(record),
         cell_ttl: record.cell_ttl,
+        maintained: matches!(record.kind, TableKind::Maintained { .. }),
         column_families: column_families(record),
         table: TableDescriptor::clone(&record.descriptor),
         ..StorageSettings::default()
@@ -36,7 +37,12 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
         settings.table.durability = Durability::SyncWal;
     }
     options.extend(changed(&settings, |scopes| !scopes.contains(&OptionScope::Family)));
-    options.extend(family_options(storage(record), &record.descriptor));
+    let families = match record.kind {
+        // The second one has the states of the groups.
+        TableKind::Maintained { .. } => &record.descriptor.families[..1],
+        _ => &record.descriptor.families,
+    };
+    options.extend(family_options(storage(record), families));
     options
 }
 
@@ -86,6 +92,9 @@ fn changed(settings: &StorageSettings, fits: impl Fn(&[OptionScope]) -> bool) ->
 /// Returns the families other than the default one, with their columns outside the primary key.
 fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
     let mut families = Vec::new();
+    if matches!(record.kind, TableKind::Maintained { .. }) {
+        return families;
+    }
     for (at, family) in record.descriptor.families.iter().enumerate() {
         let is_key =
             |position: usize| record.primary_key.iter().any(|key| key.column as usize == position);
@@ -107,8 +116,8 @@ fn column_families(record: &TableRecord) -> Vec<(String, Vec<String>)> {
 
 /// Returns the options of column families: under their own names if all families have the same,
 /// else prefixed by the name of the family.
-fn family_options(storage: RowStorage, descriptor: &TableDescriptor) -> Vec<Parameter> {
-    let living = descriptor.families.iter().filter(|family| !family.is_dropped());
+fn family_options(storage: RowStorage, families: &[FamilyDescriptor]) -> Vec<Parameter> {
+    let living = families.iter().filter(|family| !family.is_dropped());
     let options = living.map(|family| {
         let settings = StorageSettings { family: family.clone(), ..StorageSettings::of(storage) };
         (&family.name, changed(&settings, |scopes| scopes.contains(&OptionScope::Family)))

@@ -26,6 +26,8 @@ pub struct StorageSettings {
     pub timestamps: TimestampSource,
     /// Statements may set TTLs of cells.
     pub cell_ttl: bool,
+    /// Each change of its table maintains the materialized view.
+    pub maintained: bool,
     /// The table, without its families.
     pub table: TableDescriptor,
     /// One family, or the options of all families.
@@ -63,6 +65,7 @@ impl StorageSettings {
             column_families: Vec::new(),
             timestamps: TimestampSource::Commit,
             cell_ttl: false,
+            maintained: false,
             table: TableDescriptor {
                 id: TableId(0),
                 name: String::new(),

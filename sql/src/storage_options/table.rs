@@ -276,6 +276,8 @@ options! {
             "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP` and `WITH VERSION`, and remains";
         "cell_ttl" => Word(bool::WORDS), TABLES, "FALSE", AtCommit, field!(cell_ttl),
             "whether statements may set the TTL of cells, by `WITH TTL`; TRUE remains";
+        "maintained" => Word(bool::WORDS), TABLES, "FALSE", Never, field!(maintained),
+            "whether each change of its table [maintains](materialized-views.md#maintained-views) a materialized view";
         "storage" => Word(RowStorage::WORDS), TABLES, "ROW", Never, field!(storage),
             "[mapping of rows to cells](#storage): ROW packs the columns of a family into one, CELL has one for each column";
         "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";

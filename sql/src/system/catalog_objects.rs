@@ -25,7 +25,6 @@ use crate::catalog::domain::Domain;
 use crate::catalog::extension::{self, EXTENSIONS, Extension};
 use crate::catalog::foreign_key;
 use crate::catalog::name;
-use crate::catalog::record::TableKind;
 use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord, TableRecord};
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
@@ -652,9 +651,7 @@ impl SystemRelation {
     /// Returns false for a materialized view that has not been refreshed (`relispopulated`).
     pub(super) fn is_populated(&self) -> bool {
         match &self.kind {
-            SystemRelationKind::Materialized(table, _) => {
-                table.kind == (TableKind::Materialized { populated: true })
-            }
+            SystemRelationKind::Materialized(table, _) => table.kind.is_populated() == Some(true),
             _ => true,
         }
     }

@@ -38,7 +38,7 @@ tagged_fields!(TableRecord {
     15 retained, 16 without_triggers, 17 client_timestamps, 18 column_cells,
     19 cell_ttl,
 } unknown);
-tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated } });
+tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated }, 2 Maintained { populated } });
 tagged_enum!(OnCommit { 0 PreserveRows, 1 DeleteRows, 2 Drop });
 tagged_fields!(IgnoredTableAttributes {
     1 parameters, 2 unlogged, 3 replica_identity, 4 clustered_on, 5 key_parameters, 6 key_include,

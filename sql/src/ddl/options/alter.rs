@@ -25,6 +25,7 @@ use crate::ddl::options::{
 };
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
+use crate::maintained_views;
 use crate::relation_assembly;
 use crate::storage_options::{
     OptionScope, OptionSpec, StorageSettings, TimestampSource, changeable, find, find_quota,
@@ -148,9 +149,7 @@ impl Ddl<'_> {
             self.changes.altered.push(table.oid);
         }
         if updates.iter().any(|update| !update.spec.is_quota()) {
-            let coprocessors = Arc::clone(&table.coprocessors);
-            let changed = relation_assembly::table(&catalog, &record, coprocessors)?;
-            self.store_object(CatalogObject::of_table(changed, record))?;
+            self.store_options(&catalog, table, record)?;
         }
         for index in rebuilt {
             self.rebuild_index((table.oid, index), false)?;
@@ -159,6 +158,23 @@ impl Ddl<'_> {
             true => self.store_quota(subject, settings.quota),
             false => Ok(()),
         }
+    }
+
+    /// Stores the record of a table with other options.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if a maintained view would no longer follow its rows.
+    fn store_options(
+        &mut self,
+        catalog: &Catalog,
+        table: &Table,
+        record: TableRecord,
+    ) -> Result<()> {
+        let coprocessors = Arc::clone(&table.coprocessors);
+        let changed = relation_assembly::table(catalog, &record, coprocessors)?;
+        maintained_views::check_table(catalog, &changed)?;
+        self.store_object(CatalogObject::of_table(changed, record))
     }
 
     /// Checks changed rules of expiry of a table.

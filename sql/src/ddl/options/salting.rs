@@ -65,6 +65,13 @@ impl Ddl<'_> {
             );
             return Err(Error::not_supported(what, "Detach the coprocessor first."));
         }
+        if table.is_maintained() {
+            let hint = "Create the view again, with the option salt_buckets.";
+            return Err(Error::not_supported(
+                "a change of SALT_BUCKETS of a maintained view",
+                hint,
+            ));
+        }
         let Some(stored) = self.engine.store().table(table.id) else { return Ok(None) };
         let id = TableId(self.take_ids(1)?);
         let mut descriptor = TableDescriptor::clone(&stored);
