@@ -86,7 +86,7 @@ impl TableScanOperator {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScanOperator> {
         let (node, versions) = time_travel::covered(node, context)?;
-        let node = term_merge::restricted(node, &context.eval)?;
+        let node = term_merge::restricted(node, versions, context)?;
         let stage = Arc::new(RowStage::open(&node, versions.range, context)?);
         let left = goal_rows(&node.goal, context)?;
         let first = first_rows(&node.goal, context)?;

@@ -12,6 +12,8 @@
 
 use std::sync::Arc;
 
+use coprocessors::columns::SectionsOfGet;
+use coprocessors::row::ReadColumns;
 use store::transaction::TableReader;
 use store::{CellBatch, RowRef};
 use types::expr::EvalContext;
@@ -25,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::key_range::{RowRange, as_key};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
+use crate::exec::time_travel::ScanVersions;
 use crate::plan::scan::{AccessPath, InvertedCondition, ScanNode};
 
 /// Maximum number of inputs: terms by salt buckets.
@@ -60,18 +63,50 @@ pub(super) fn query(
 }
 
 /// Returns the scan that reads the rows: the scan itself, or its
-/// [alternative](ScanNode::without_index) if the terms of its condition restrict nothing, or are
-/// too many.
-pub(super) fn restricted(node: Arc<ScanNode>, eval: &EvalContext) -> Result<Arc<ScanNode>> {
+/// [alternative](ScanNode::without_index) if the terms of its condition restrict nothing, are too
+/// many, or have [many rows](ScanNode::index_rows_max).
+pub(super) fn restricted(
+    node: Arc<ScanNode>,
+    versions: ScanVersions,
+    context: &Context,
+) -> Result<Arc<ScanNode>> {
     let (Some(condition), Some(without_index)) = (&node.path.inverted, &node.without_index) else {
         return Ok(node);
     };
-    let query = query(condition, &node.path, eval)?;
+    let query = query(condition, &node.path, &context.eval)?;
     let inputs = query.term_count() * usize::from(node.path.layout.salt_buckets).max(1);
-    match query == TermQuery::All || inputs > INPUTS_MAX {
+    let is_unrestricted = query == TermQuery::All || inputs > INPUTS_MAX;
+    match is_unrestricted || has_many_rows(&query, &node, (versions, context))? {
         true => Ok(Arc::clone(without_index)),
         false => Ok(node),
     }
+}
+
+/// Returns whether more rows have the terms than an index scan should fetch. Reads the entries of
+/// no more.
+fn has_many_rows(
+    query: &TermQuery,
+    node: &ScanNode,
+    (versions, context): (ScanVersions, &Context),
+) -> Result<bool> {
+    let Some(rows_max) = node.index_rows_max else { return Ok(false) };
+    let path = &node.path;
+    let table = Arc::new(context.reader(path.store_table)?);
+    let options = RowOptions {
+        columns: ReadColumns::of(&path.layout, &[]),
+        sections: SectionsOfGet::default(),
+        versions,
+        limit: None,
+        reverse: false,
+        skip: None,
+    };
+    let mut merge = TermMerge::open(query, &path.layout, (&table, &options))?;
+    let (mut rows, mut row_count) = (CellBatch::new(), 0);
+    while row_count <= rows_max && merge.next(BATCH_ROWS, &mut rows, context)? {
+        row_count += rows.row_count() as u64;
+        rows.clear();
+    }
+    Ok(row_count > rows_max)
 }
 
 /// Returns the key ranges of a term, without salt bytes: all entries with it.

@@ -48,6 +48,9 @@ pub struct ScanNode {
     /// The same scan without its index: for a time before the history of the index, and if its
     /// terms do not restrict the scan of an inverted index.
     pub without_index: Option<Arc<ScanNode>>,
+    /// Number of rows with the terms of an inverted index above which [`ScanNode::without_index`] is
+    /// cheaper.
+    pub index_rows_max: Option<u64>,
     /// Row locks.
     pub lock: Option<ScanLock>,
     /// Row goal of the parent node.

@@ -52,6 +52,9 @@ const INNER_ALTERNATIVES_MAX: usize = 4;
 /// See [`ScanRequirements::open_range`]: an unnecessary index scan costs a bounded amount, the gain
 /// is not bounded.
 const OPEN_RANGE: f64 = 0.05;
+/// Assumed number of rows with the terms of a rare condition, and what part of the rows is rare.
+const TERM_ROWS: f64 = 10.0;
+const RARE_PART: f64 = 0.01;
 
 /// Candidate access path, and the conditions that it leaves to the filter.
 #[derive(Debug)]
@@ -300,8 +303,11 @@ impl PathCandidate {
         let positions = 0..question.conjuncts.len();
         let answered = |position: &usize| self.answered.contains(position);
         let table_rows = estimator.table_rows(&scan.table);
-        let rows = table_rows * part_of(&mut positions.clone().filter(answered));
-        let rows = rows.max(1.0);
+        let part = part_of(&mut positions.clone().filter(answered));
+        // The rows with rare terms are counted when the scan is opened.
+        let is_rare = self.inverted.is_some() && part < RARE_PART;
+        let rows_max = if is_rare { TERM_ROWS } else { f64::INFINITY };
+        let rows = (table_rows * part).min(rows_max).max(1.0);
         // Indexes have row blocks.
         let columnar_part = match self.index {
             None => estimator.statistics.columnar_part(scan.table.id),
@@ -317,7 +323,7 @@ impl PathCandidate {
             let in_entry =
                 |position: &usize| answered(position) || self.is_covered(*position, question);
             let rows = table_rows * part_of(&mut positions.clone().filter(in_entry));
-            cost += rows.max(1.0) * cost::GET;
+            cost += rows.min(rows_max).max(1.0) * cost::GET;
         }
         let wanted = (table_rows * part_of(&mut positions.clone())).max(1.0);
         let groups_of = |keys: &[Expr], part: f64| {

@@ -19,6 +19,7 @@ use crate::planner::access_paths::{
     PathCandidate, PathGroups, PathOrder, ScanRequirements, choose, needed,
 };
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
+use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::estimate_recording::EstimateRecorder;
 use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
@@ -123,7 +124,15 @@ pub(super) fn build(
         });
         ScanNode { lock, goal: goal.clone(), ..node }
     };
+    let index_rows_max = match (&candidate.inverted, &without_index, &scan.statistics) {
+        (Some(_), Some(other), Some(known)) => {
+            let cost = other.cost(&question, Estimator { statistics: known.as_ref() });
+            Some((cost / cost::GET) as u64)
+        }
+        _ => None,
+    };
     let mut node = with_lock(scan_node(scan, (&conjuncts, &rest), candidate, cost));
+    node.index_rows_max = index_rows_max;
     node.path = AccessPath { reverse, ordered, merged, ..node.path };
     node.without_index = without_index.map(|path| {
         let is_own = |position: &usize| !conjuncts[*position].is_session_only();
@@ -188,6 +197,7 @@ fn scan_node(
         types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
         system_time: scan.system_time.clone(),
         without_index: None,
+        index_rows_max: None,
         lock: None,
         goal: None,
         sections: OnceLock::new(),
