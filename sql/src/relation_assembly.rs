@@ -21,7 +21,7 @@ use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
-use crate::ast::{Collation, Deferral, IndexUsability};
+use crate::ast::{Collation, Deferral, IndexRestriction};
 use crate::binder;
 use crate::binder::NameContext;
 use crate::binder::TableClause;
@@ -584,10 +584,10 @@ fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
 fn state(record: &IndexRecord, spec: &IndexSpec) -> IndexState {
     let is_unreadable = |one: &Expr| matches!(one, Expr::Unreadable { .. });
     let is_damaged = spec.keys.iter().chain(&spec.predicate).any(is_unreadable);
-    match record.usability {
-        IndexUsability::Disabled => IndexState::Disabled,
+    match record.restriction {
+        Some(IndexRestriction::Disabled) => IndexState::Disabled,
         _ if record.building || is_damaged => IndexState::Building,
-        IndexUsability::Unusable => IndexState::Unusable,
-        IndexUsability::Usable => IndexState::Active,
+        Some(IndexRestriction::Unusable) => IndexState::Unusable,
+        None => IndexState::Active,
     }
 }

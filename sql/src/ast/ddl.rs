@@ -532,7 +532,7 @@ pub enum AlterIndexAction {
     /// `SPLIT …`, `MERGE REGIONS …`, `NORMALIZE`
     Regions(RegionAction),
     /// `USABLE`, `ACTIVE`, `UNUSABLE`, `DISABLE`
-    Usability(IndexUsability),
+    Restrict(Option<IndexRestriction>),
     /// `REBUILD [ASYNC]`
     Rebuild {
         /// `ASYNC`: the server rebuilds it after the commit.
@@ -540,15 +540,12 @@ pub enum AlterIndexAction {
     },
 }
 
-/// Use of a complete index.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum IndexUsability {
-    /// Maintained and used by queries.
-    #[default]
-    Usable,
+/// Restriction of the use of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexRestriction {
     /// Maintained, and not used by queries.
     Unusable,
-    /// Neither. It must be rebuilt.
+    /// Neither maintained nor used. It must be rebuilt.
     Disabled,
 }
 

@@ -43,7 +43,7 @@ pub use ddl::{
     AttachCoprocessor, Check, CheckOption, CheckStore, CheckTarget, ColumnAttribute,
     ColumnDefinition, CommentOn, CommentSubject, CreateAsKind, CreateIndex, CreateSchema,
     CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey,
-    IndexMethod, IndexUsability, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
+    IndexMethod, IndexRestriction, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
     OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
     RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
     Truncate,

@@ -20,7 +20,7 @@ use store::codec::{self, RecordDamage};
 use store::descriptor::TableDescriptor;
 
 use crate::ast::{
-    CheckOption, Collation, ColumnName, Deferral, IndexMethod, IndexUsability, OnCommit,
+    CheckOption, Collation, ColumnName, Deferral, IndexMethod, IndexRestriction, OnCommit,
 };
 use crate::catalog::column_family;
 use crate::catalog::foreign_key::ForeignKey;
@@ -343,8 +343,8 @@ pub struct IndexRecord {
     pub primary: bool,
     /// Name of the operator class of an inverted index.
     pub inverted: Option<String>,
-    /// Use of the complete index.
-    pub usability: IndexUsability,
+    /// Restriction of its use; `None` for a complete index that queries use.
+    pub restriction: Option<IndexRestriction>,
     /// Attributes without effect.
     pub retained: IgnoredIndexAttributes,
     /// Fields that this build does not know.

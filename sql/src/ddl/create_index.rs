@@ -95,7 +95,7 @@ pub fn record(
         deferral: Default::default(),
         primary: Default::default(),
         inverted,
-        usability: Default::default(),
+        restriction: None,
         retained: IgnoredIndexAttributes {
             parameters,
             is_hash: statement.method == IndexMethod::Hash,

@@ -188,7 +188,7 @@ pub(super) fn index_of_constraint(
         nulls_not_distinct: key.nulls_not_distinct,
         predicate: Default::default(),
         building: Default::default(),
-        usability: Default::default(),
+        restriction: None,
         deferral: constraint.deferral,
         primary: is_primary,
         inverted: None,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::TableId;
 use store::transaction::TableLockMode;
 
-use crate::ast::{self, IndexUsability};
+use crate::ast::{self, IndexRestriction};
 use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
@@ -92,7 +92,7 @@ impl Ddl<'_> {
         Arc::make_mut(&mut rebuilt.descriptor).id = TableId(id);
         rebuilt.building = false;
         if activates {
-            rebuilt.usability = IndexUsability::Usable;
+            rebuilt.restriction = None;
         }
         self.build_index(&catalog, &table, record, at)?;
         self.end_build(index)
@@ -122,7 +122,7 @@ impl Ddl<'_> {
         new.constraint = false;
         new.primary = false;
         new.building = true;
-        new.usability = IndexUsability::Usable;
+        new.restriction = None;
         let descriptor = Arc::make_mut(&mut new.descriptor);
         descriptor.id = TableId(new.oid);
         if let Some(salt_buckets) = salt_buckets {
@@ -173,7 +173,7 @@ impl Ddl<'_> {
         descriptor.split_points.clone_from(&new.descriptor.split_points);
         old.salt_buckets = new.salt_buckets;
         old.building = false;
-        old.usability = IndexUsability::Usable;
+        old.restriction = None;
         self.begin_index_history(oid, index)?;
         self.end_build(index)?;
         self.store_changed(&table, record)?;
@@ -203,28 +203,28 @@ impl Ddl<'_> {
         Ok(true)
     }
 
-    /// Changes the usability of an index.
+    /// Changes the restriction of an index.
     ///
     /// # Errors
     ///
     /// 55000 if it is not complete; 0A000 for a unique index that is to be disabled, because writes
     /// check it.
-    pub fn set_usability(
+    pub fn restrict_index(
         &mut self,
         (oid, index): IndexOf,
-        usability: IndexUsability,
+        restriction: Option<IndexRestriction>,
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some((_, found)) = index_of(&catalog, (oid, index)) else { return Ok(()) };
         let name = &found.name;
-        match usability {
-            IndexUsability::Disabled if found.is_unique() => {
+        match restriction {
+            Some(IndexRestriction::Disabled) if found.is_unique() => {
                 return Err(Error::not_supported(
                     format!("DISABLE of the unique index \"{name}\""),
                     "Use ALTER INDEX … UNUSABLE, or drop the index.",
                 ));
             }
-            IndexUsability::Disabled => self.end_build(index)?,
+            Some(IndexRestriction::Disabled) => self.end_build(index)?,
             _ if !found.is_complete() => {
                 bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "index \"{name}\" is not valid";
                     hint "Rebuild it with ALTER INDEX … REBUILD.");
@@ -232,8 +232,8 @@ impl Ddl<'_> {
             _ => {}
         }
         self.change_index((oid, index), |record| {
-            record.usability = usability;
-            record.building &= usability != IndexUsability::Disabled;
+            record.restriction = restriction;
+            record.building &= restriction != Some(IndexRestriction::Disabled);
         })
     }
 

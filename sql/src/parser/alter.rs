@@ -6,7 +6,7 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
-    AttachCoprocessor, Ident, IndexUsability, NameSpace, ObjectKind, OptionName, OptionValue,
+    AttachCoprocessor, Ident, IndexRestriction, NameSpace, ObjectKind, OptionName, OptionValue,
     OptionsChange, OptionsOwner, RegionAction, SplitPoints, Statement, TableName, TableOption,
 };
 
@@ -257,14 +257,14 @@ impl TokenCursor<'_> {
             return Err(self.unexpected());
         }
         let table = if self.take_word("on") { Some(self.table_name()?) } else { None };
-        let usability = AlterIndexAction::Usability;
+        let restrict = AlterIndexAction::Restrict;
         let action = match self.peek_word().as_str() {
             "split" => AlterIndexAction::Regions(self.split_regions()?),
             "merge" => AlterIndexAction::Regions(self.merge_regions()?),
             "normalize" => AlterIndexAction::Regions(self.normalize()?),
-            "usable" | "active" => self.after_word(usability(IndexUsability::Usable)),
-            "unusable" => self.after_word(usability(IndexUsability::Unusable)),
-            "disable" => self.after_word(usability(IndexUsability::Disabled)),
+            "usable" | "active" => self.after_word(restrict(None)),
+            "unusable" => self.after_word(restrict(Some(IndexRestriction::Unusable))),
+            "disable" => self.after_word(restrict(Some(IndexRestriction::Disabled))),
             "rebuild" => {
                 self.advance();
                 AlterIndexAction::Rebuild { is_async: self.take_word("async") }

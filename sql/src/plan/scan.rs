@@ -48,8 +48,8 @@ pub struct ScanNode {
     /// The same scan without its index: for a time before the history of the index, and if its
     /// terms do not restrict the scan of an inverted index.
     pub without_index: Option<Arc<ScanNode>>,
-    /// Number of rows with the terms of an inverted index above which [`ScanNode::without_index`] is
-    /// cheaper.
+    /// Number of rows with the terms of an inverted index above which the scan
+    /// [without it](ScanNode::without_index) is cheaper.
     pub index_rows_max: Option<u64>,
     /// Row locks.
     pub lock: Option<ScanLock>,

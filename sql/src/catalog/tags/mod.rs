@@ -7,7 +7,7 @@
 use store::{tagged_enum, tagged_fields};
 
 use crate::ast::{
-    CheckOption, Collation, Deferral, IndexUsability, Language, OnCommit, Parallel,
+    CheckOption, Collation, Deferral, IndexRestriction, Language, OnCommit, Parallel,
     ReferentialAction, StorageKind, Volatility,
 };
 use crate::catalog::comment::CommentRecord;
@@ -59,9 +59,9 @@ tagged_fields!(CheckRecord { 1 name, 2 predicate, 3 valid } unknown);
 tagged_fields!(IndexRecord {
     1 oid, 2 name, 3 unique, 4 constraint, 5 keys, 6 include, 7 salt_buckets, 8 descriptor,
     9 nulls_not_distinct, 10 predicate, 11 building, 12 deferral, 13 primary, 14 retained,
-    15 inverted, 16 usability,
+    15 inverted, 16 restriction,
 } unknown);
-tagged_enum!(IndexUsability { 0 Usable, 1 Unusable, 2 Disabled });
+tagged_enum!(IndexRestriction { 0 Unusable, 1 Disabled });
 tagged_fields!(IndexKeyRecord { 1 expression, 2 descending, 3 nulls_first } unknown);
 tagged_enum!(Deferral { 0 Never, 1 Immediate, 2 Deferred });
 tagged_fields!(IgnoredIndexAttributes { 1 parameters, 2 is_hash, 3 operator_classes } unknown);

@@ -123,7 +123,7 @@ fn index() -> IndexRecord {
         deferral: Deferral::Deferred,
         primary: true,
         inverted: Some(text("array_ops")),
-        usability: IndexUsability::Unusable,
+        restriction: Some(IndexRestriction::Unusable),
         retained: IgnoredIndexAttributes {
             parameters: pairs("fillfactor", "70"),
             is_hash: true,

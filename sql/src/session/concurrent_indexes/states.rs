@@ -1,4 +1,4 @@
-//! ALTER INDEX: usability, rebuild and regions of an index.
+//! ALTER INDEX: restriction, rebuild and regions of an index.
 
 use crate::ast::{AlterIndex, AlterIndexAction};
 use crate::ddl::{IndexOf, index_named};
@@ -20,8 +20,8 @@ impl Session {
         let of = (table.oid, index.oid);
         match &alter.action {
             AlterIndexAction::Regions(action) => self.alter_index_regions(&index, action),
-            AlterIndexAction::Usability(usability) => {
-                self.in_ddl("ALTER INDEX", |ddl| ddl.set_usability(of, *usability))
+            AlterIndexAction::Restrict(restriction) => {
+                self.in_ddl("ALTER INDEX", |ddl| ddl.restrict_index(of, *restriction))
             }
             AlterIndexAction::Rebuild { is_async: true } => {
                 self.reject_second_build(of, &index.name)?;
