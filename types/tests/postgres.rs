@@ -229,6 +229,9 @@ fn aggregate_results_match_postgresql() {
 /// sequence names as `regclass`, unsupported types; and functions that PostgreSQL does not have.
 const OURS: &[&str] = &[
     "show_create_table",
+    "hold_primary",
+    "hold_replicas",
+    "release_holds",
     "acldefault",
     "inet_client_addr",
     "inet_client_port",
