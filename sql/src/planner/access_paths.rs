@@ -319,6 +319,9 @@ impl PathCandidate {
             PathShape::Ranges(count) => count as f64 * cost::RANGE + rows * row,
             PathShape::Full => rows * row,
         };
+        // The frequent terms of the keys are merged, too.
+        let class = self.index.as_ref().and_then(|index| index.spec.inverted);
+        cost += if class == Some(InvertedClass::Jsonb) { cost::RANGE } else { 0.0 };
         if self.lookup {
             let in_entry =
                 |position: &usize| answered(position) || self.is_covered(*position, question);
