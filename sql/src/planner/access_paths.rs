@@ -54,7 +54,7 @@ const INNER_ALTERNATIVES_MAX: usize = 4;
 const OPEN_RANGE: f64 = 0.05;
 /// Assumed number of rows with the terms of a rare condition, and what part of the rows is rare.
 const TERM_ROWS: f64 = 10.0;
-const RARE_PART: f64 = 0.01;
+const RARE_PART: f64 = 0.05;
 
 /// Candidate access path, and the conditions that it leaves to the filter.
 #[derive(Debug)]
