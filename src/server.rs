@@ -286,7 +286,10 @@ async fn table_pass_loop(service: Arc<Service>, pass: &'static TablePass, period
             () = until_stopping(&mut stopping) => return,
             () = tokio::time::sleep(period) => {}
         }
-        if !(pass.is_due)(service.database.engine()) {
+        // The check may read files.
+        let engine = Arc::clone(service.database.engine());
+        let check = tokio::task::spawn_blocking(move || (pass.is_due)(&engine));
+        if !check.await.unwrap_or(false) {
             continue;
         }
         let mut session = service.database.session(DEFAULT_USER);

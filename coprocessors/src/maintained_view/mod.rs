@@ -243,10 +243,11 @@ impl MaintainedViewObserver {
         let columns = ReadColumns::of(&view.layout, &view.columns);
         let mut scanner = transaction.scan(table, columns.scan(scan))?;
         let (mut rows, mut groups) = (CellBatch::new(), Groups::new());
+        let decoder = self.decoder()?;
         while scanner.next_batch(FILL_ROWS, &mut rows)? {
             for row in rows.rows() {
                 let state = RowState::of(&row, &view.layout);
-                self.count((row.key(), &state), 1, &mut groups)
+                self.count(&decoder, (row.key(), &state), 1, &mut groups)
                     .map_err(|error| self.value_error(error))?;
             }
             let entries: usize = groups.values().map(|group| 1 + group.values.len()).sum();
@@ -264,10 +265,17 @@ impl MaintainedViewObserver {
         violation::value_error(&self.view.name, error)
     }
 
+    /// Returns the decoder of the columns that the view reads.
+    fn decoder(&self) -> store::Result<RowDecoder<'_>> {
+        let decoder = RowDecoder::new(&self.view.layout, &self.view.columns);
+        decoder.map_err(|error| self.value_error(error))
+    }
+
     /// Adds a row to its group (`sign` 1), or subtracts it (-1). Does nothing if the row does not
     /// exist or does not satisfy the condition.
     fn count(
         &self,
+        decoder: &RowDecoder<'_>,
         (row, state): (&[u8], &RowState<'_>),
         sign: i64,
         groups: &mut Groups,
@@ -277,7 +285,6 @@ impl MaintainedViewObserver {
             return Ok(());
         }
         let mut values = vec![Datum::Null; view.columns.len()];
-        let decoder = RowDecoder::new(&view.layout, &view.columns)?;
         decoder.decode(row, &state.packed(), &mut values[..])?;
         let context = EvalContext::default();
         let holds = |condition: &Option<Expr>| match condition {
@@ -664,10 +671,13 @@ impl RegionObserver for MaintainedViewObserver {
         reject_unmaintainable_edits("a maintained view", batch)?;
         load_previous(context, layout, batch, |_| true)?;
         let mut groups = Groups::new();
+        let decoder = self.decoder()?;
         for change in changes(layout, batch) {
             let both = [(&change.old, -1), (&change.new, 1)];
             both.into_iter()
-                .try_for_each(|(state, sign)| self.count((change.row, state), sign, &mut groups))
+                .try_for_each(|(state, sign)| {
+                    self.count(&decoder, (change.row, state), sign, &mut groups)
+                })
                 .map_err(|error| self.value_error(error))?;
         }
         self.apply(&context, groups).map(drop)

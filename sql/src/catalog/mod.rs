@@ -188,8 +188,16 @@ impl Catalog {
 
     /// Returns the populated maintained views of a table, by number.
     pub fn maintained_views(&self, table: u32) -> &[u32] {
-        let known = self.maintained.get_or_make(|| view::maintained_views(self));
-        known.get(&table).map_or(&[], Vec::as_slice)
+        self.all_maintained_views().get(&table).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether any table has maintained views.
+    pub fn has_maintained_views(&self) -> bool {
+        !self.all_maintained_views().is_empty()
+    }
+
+    fn all_maintained_views(&self) -> &BTreeMap<u32, Vec<u32>> {
+        self.maintained.get_or_make(|| view::maintained_views(self))
     }
 
     // ---- look-up ----

@@ -65,7 +65,7 @@ pub(crate) fn read_views(
     visible: &dyn Fn(&Table) -> bool,
 ) -> Vec<TableId> {
     let mut used = Vec::new();
-    if !matches!(bound, BoundPlan::Query(_)) {
+    if !matches!(bound, BoundPlan::Query(_)) || !catalog.has_maintained_views() {
         return used;
     }
     binder::for_each_node(bound, &mut |node| {
