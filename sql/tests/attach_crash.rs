@@ -6,41 +6,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::path::Path;
 use std::sync::Arc;
 
 use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
-use sql::{EngineOptions, Error};
+use sql::session::Session;
 use store::env::fault::{FaultEnv, Unsynced};
-use store::{Options, Store};
 
-use crate::server::{answer, rows};
+use crate::crashes::{after_each_operation_and_write, open, query, session};
+use crate::server::answer;
 
 const ATTACH: &str = "ALTER TABLE t ATTACH COPROCESSOR summary \
                       WITH (table = 's', group_by = 'g', sum = 'v')";
 const DETACH: &str = "ALTER TABLE t DETACH COPROCESSOR summary";
 const FILL: &str = "CREATE TABLE t (id int PRIMARY KEY, g int, v int); \
                     INSERT INTO t SELECT n, n % 3, n FROM generate_series(1, 20) AS n";
-
-fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
-    Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
-}
-
-fn session(engine: &Arc<Engine>) -> Session {
-    Session::open(engine, SessionOptions { user: "ann".to_owned() })
-}
-
-fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, Error> {
-    let mut found = Vec::new();
-    rows(session, sql, &mut |row| found.push(row))?;
-    Ok(found)
-}
-
-fn query(session: &mut Session, sql: &str) -> Vec<String> {
-    run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 fn is_attached(session: &mut Session) -> bool {
     let sql = "SELECT state FROM bennu.coprocessors WHERE table_name = 't' AND name = 'summary'";
@@ -85,31 +64,11 @@ fn check(engine: &Arc<Engine>) -> bool {
 /// Crashes after each number of disk operations of a statement.
 fn crash_at_every_step(before: &str, statement: &str, attached_after: bool) {
     let mut seen = [false; 2];
-    for step in 0.. {
-        let env = FaultEnv::new(step);
-        let engine = open(&env).unwrap();
-        let mut session = session(&engine);
-        query(&mut session, FILL);
-        query(&mut session, before);
-        env.fail_after(step);
-        let done = run(&mut session, statement).is_ok();
-        let written = run(&mut session, "INSERT INTO t VALUES (50, 5, 5)").is_ok();
-        drop(session);
-        drop(engine);
-        for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept] {
-            let engine = open(&env.after_crash(unsynced)).unwrap();
-            let mut session = self::session(&engine);
-            let found = query(&mut session, "SELECT count(*) FROM t WHERE id = 50");
-            assert!(!written || found == ["1"], "step {step}: an acknowledged row is lost");
-            let attached = check(&engine);
-            assert!(!done || attached == attached_after, "step {step}: it was acknowledged");
-            seen[usize::from(attached)] = true;
-        }
-        if done && written {
-            break;
-        }
-        assert!(step < 500, "there is no end to it");
-    }
+    after_each_operation_and_write(&[FILL, before], statement, &mut |engine, done| {
+        let attached = check(engine);
+        assert!(!done || attached == attached_after, "{statement} was acknowledged");
+        seen[usize::from(attached)] = true;
+    });
     assert_eq!(seen, [true, true], "both states were found");
 }
 

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
 use store::env::fault::FaultEnv;
 
-use crate::crashes::{after_each_operation, open, run};
+use crate::crashes::{after_each_operation, open, run, session};
 use crate::server::index_differences;
 
 /// Rows in files and in memstores; several batches of a build.
@@ -22,10 +21,6 @@ const FILL: [&str; 4] = [
     "FLUSH t",
     "UPDATE t SET v = v + 1 WHERE id <= 10",
 ];
-
-fn session(engine: &Arc<Engine>) -> Session {
-    Session::open(engine, SessionOptions { user: "ann".to_owned() })
-}
 
 fn build_due(engine: &Arc<Engine>) -> usize {
     session(engine).build_due().unwrap()

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
+use sql::session::Session;
 use store::env::fault::{FaultEnv, Unsynced};
 
-use crate::crashes::{open, run};
+use crate::crashes::{self, open, run};
 use crate::random::{Random, number};
 use crate::server::answer;
 
@@ -55,7 +55,7 @@ const CONFLICTS: [&str; 3] = ["40001", "40P01", "23505"];
 const STATES: [&str; 6] = ["55000", "55006", "42704", "42P01", "42P07", "0A000"];
 
 fn session(engine: &Arc<Engine>) -> Session {
-    let mut session = Session::open(engine, SessionOptions { user: "ann".to_owned() });
+    let mut session = crashes::session(engine);
     assert_eq!(answer(&mut session, "SET lock_timeout = '60s'"), "ok\n");
     session
 }

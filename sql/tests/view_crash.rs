@@ -6,16 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::path::Path;
-use std::sync::Arc;
+use sql::session::Session;
 
-use sql::engine::Engine;
-use sql::session::{Session, SessionOptions};
-use sql::{EngineOptions, Error};
-use store::env::fault::{FaultEnv, Unsynced};
-use store::{Options, Store};
-
-use crate::server::rows;
+use crate::crashes::{after_each_operation_and_write, query, session};
 
 const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, g int, v int); \
                      INSERT INTO t SELECT n, n % 3, n FROM generate_series(1, 20) AS n";
@@ -23,25 +16,6 @@ const VIEW: &str = "CREATE MATERIALIZED VIEW m WITH (maintained = true) AS \
                     SELECT g, count(*), sum(v), min(v), max(v), count(DISTINCT v % 2) AS d \
                     FROM t GROUP BY g";
 const QUERY: &str = "SELECT g, count(*), sum(v), min(v), max(v), count(DISTINCT v % 2) FROM t GROUP BY g ORDER BY g";
-
-fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
-    Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
-}
-
-fn session(engine: &Arc<Engine>) -> Session {
-    Session::open(engine, SessionOptions { user: "ann".to_owned() })
-}
-
-fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, Error> {
-    let mut found = Vec::new();
-    rows(session, sql, &mut |row| found.push(row))?;
-    Ok(found)
-}
-
-fn query(session: &mut Session, sql: &str) -> Vec<String> {
-    run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 /// Checks that the view equals its query, now and after further changes, if it exists. Returns
 /// whether it does.
@@ -62,30 +36,10 @@ fn check(session: &mut Session) -> bool {
 
 /// Crashes after each number of disk operations of a statement.
 fn crash_at_every_step(before: &str, statement: &str, exists_after: bool) {
-    for step in 0.. {
-        let env = FaultEnv::new(step);
-        let engine = open(&env).unwrap();
-        let mut session = session(&engine);
-        query(&mut session, TABLE);
-        query(&mut session, before);
-        env.fail_after(step);
-        let done = run(&mut session, statement).is_ok();
-        let written = run(&mut session, "INSERT INTO t VALUES (50, 5, 5)").is_ok();
-        drop(session);
-        drop(engine);
-        for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept] {
-            let engine = open(&env.after_crash(unsynced)).unwrap();
-            let mut session = self::session(&engine);
-            let found = query(&mut session, "SELECT count(*) FROM t WHERE id = 50");
-            assert!(!written || found == ["1"], "step {step}: an acknowledged row is lost");
-            let exists = check(&mut session);
-            assert!(!done || exists == exists_after, "step {step}: it was acknowledged");
-        }
-        if done && written {
-            break;
-        }
-        assert!(step < 500, "there is no end to it");
-    }
+    after_each_operation_and_write(&[TABLE, before], statement, &mut |engine, done| {
+        let exists = check(&mut session(engine));
+        assert!(!done || exists == exists_after, "{statement} was acknowledged");
+    });
 }
 
 #[test]
