@@ -32,7 +32,7 @@ const STATEMENTS: usize = 60;
 const KEYS: i64 = 400;
 
 /// The indexes, each with its definition; `{}` is the place of CONCURRENTLY.
-const INDEXES: [(&str, &str); 10] = [
+const INDEXES: [(&str, &str); 11] = [
     ("i_plain", "CREATE INDEX {} i_plain ON t (a)"),
     ("i_covering", "CREATE INDEX {} i_covering ON t (b DESC, a) INCLUDE (n, x)"),
     ("i_unique", "CREATE UNIQUE INDEX {} i_unique ON t (u)"),
@@ -46,6 +46,7 @@ const INDEXES: [(&str, &str); 10] = [
     ("i_tags", "CREATE INDEX {} i_tags ON t USING gin (tags)"),
     ("i_document", "CREATE INDEX {} i_document ON t USING gin (x)"),
     ("i_paths", "CREATE INDEX {} i_paths ON t USING gin (x jsonb_path_ops) WHERE a < 9"),
+    ("i_trigrams", "CREATE INDEX {} i_trigrams ON t USING gin (b gin_trgm_ops)"),
 ];
 
 /// Errors of statements that conflict with other sessions.

@@ -111,6 +111,7 @@ fn not_available(name: &str) -> Error {
     let names: Vec<&str> = EXTENSIONS.iter().map(|one| one.name).collect();
     let hint = match name {
         "uuid-ossp" => "Function gen_random_uuid() generates random UUIDs without an extension.",
+        "pg_trgm" => "Operator class gin_trgm_ops is there without an extension.",
         _ => "Omit the statement if the extension is not used.",
     };
     err!(FEATURE_NOT_SUPPORTED: "extension \"{name}\" is not available"; detail "Available extensions: {}.", names.join(", ");

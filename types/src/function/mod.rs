@@ -94,6 +94,7 @@ pub(crate) use comparison::midnight;
 pub(crate) use json_build::{json_key, json_of, jsonb_of};
 pub use like::LikePattern;
 pub use quoting::quote_ident;
+pub(crate) use strings::lower_char;
 
 /// Index of an implementation in the table of all functions. It differs between versions, so it
 /// is never stored: the catalog stores SQL text.

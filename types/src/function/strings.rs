@@ -133,7 +133,7 @@ pub(super) fn lower(string: &str) -> String {
 }
 
 /// Returns the character in lower case, if that is one character.
-pub(super) fn lower_char(character: char) -> char {
+pub(crate) fn lower_char(character: char) -> char {
     let mut lowered = character.to_lowercase();
     match (lowered.next(), lowered.next()) {
         (Some(one), None) => one,

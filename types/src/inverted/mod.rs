@@ -17,6 +17,7 @@
 mod array;
 mod json;
 mod json_path;
+mod trigram;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -39,6 +40,8 @@ pub enum InvertedClass {
     Jsonb,
     /// `jsonb_path_ops`: the scalars of a `jsonb` with the keys above them.
     JsonbPath,
+    /// `gin_trgm_ops`: the trigrams of a text.
+    Trigram,
 }
 
 /// An operator that a class supports, with the indexed value on the left.
@@ -64,6 +67,8 @@ pub enum TermOperator {
     PathExists,
     /// `@@`
     PathMatches,
+    /// `~~` and `~~*`, which are LIKE and ILIKE
+    Like,
 }
 
 /// The terms that rows need in order to satisfy a condition.
@@ -83,8 +88,12 @@ pub enum TermQuery {
 
 impl InvertedClass {
     /// All of them.
-    pub const ALL: [InvertedClass; 3] =
-        [InvertedClass::Array, InvertedClass::Jsonb, InvertedClass::JsonbPath];
+    pub const ALL: [InvertedClass; 4] = [
+        InvertedClass::Array,
+        InvertedClass::Jsonb,
+        InvertedClass::JsonbPath,
+        InvertedClass::Trigram,
+    ];
 
     /// Returns the name.
     pub fn name(self) -> &'static str {
@@ -92,6 +101,7 @@ impl InvertedClass {
             InvertedClass::Array => "array_ops",
             InvertedClass::Jsonb => "jsonb_ops",
             InvertedClass::JsonbPath => "jsonb_path_ops",
+            InvertedClass::Trigram => "gin_trgm_ops",
         }
     }
 
@@ -105,6 +115,7 @@ impl InvertedClass {
         match self {
             InvertedClass::Array => data_type.element().is_some(),
             InvertedClass::Jsonb | InvertedClass::JsonbPath => *data_type == DataType::Jsonb,
+            InvertedClass::Trigram => matches!(data_type, DataType::Text | DataType::Varchar),
         }
     }
 
@@ -116,7 +127,7 @@ impl InvertedClass {
 
     /// Returns whether it is the default of the types that it accepts.
     pub fn is_default(self) -> bool {
-        self != InvertedClass::JsonbPath
+        matches!(self, InvertedClass::Array | InvertedClass::Jsonb)
     }
 
     /// Returns the operator with a symbol, the indexed value of the type `data_type` on its left.
@@ -136,6 +147,8 @@ impl InvertedClass {
             (InvertedClass::Jsonb, "?") => Some(TermOperator::HasKey),
             (InvertedClass::Jsonb, "?|") => Some(TermOperator::HasAnyKey),
             (InvertedClass::Jsonb, "?&") => Some(TermOperator::HasAllKeys),
+            (InvertedClass::Trigram, "~~" | "~~*") => Some(TermOperator::Like),
+            (InvertedClass::Trigram, "=") => Some(TermOperator::Equals),
             _ => None,
         }
     }
@@ -149,6 +162,7 @@ impl InvertedClass {
         let mut terms = match self {
             InvertedClass::Array => array::terms(value, data_type)?,
             InvertedClass::Jsonb | InvertedClass::JsonbPath => json::terms(self, value)?,
+            InvertedClass::Trigram => trigram::terms(value)?,
         };
         terms.sort_unstable();
         terms.dedup();
@@ -173,6 +187,7 @@ impl InvertedClass {
         match self {
             InvertedClass::Array => array::query(operator, operand, data_type),
             InvertedClass::Jsonb | InvertedClass::JsonbPath => json::query(self, operator, operand),
+            InvertedClass::Trigram => trigram::query(operator, operand),
         }
     }
 }
@@ -188,9 +203,15 @@ impl TermOperator {
             TermOperator::Contains
             | TermOperator::ContainedBy
             | TermOperator::Overlaps
-            | TermOperator::Equals => operand == of || (is_text(operand) && is_text(of)),
+            | TermOperator::Equals => {
+                let is_varying =
+                    |data_type| matches!(data_type, &DataType::Text | &DataType::Varchar);
+                operand == of
+                    || (is_text(operand) && is_text(of))
+                    || (is_varying(operand) && is_varying(of))
+            }
             TermOperator::Element => false,
-            TermOperator::HasKey => *operand == DataType::Text,
+            TermOperator::HasKey | TermOperator::Like => *operand == DataType::Text,
             TermOperator::HasAnyKey | TermOperator::HasAllKeys => is_text(operand),
             TermOperator::PathExists | TermOperator::PathMatches => *operand == DataType::JsonPath,
         }
@@ -273,6 +294,8 @@ fn term(bytes: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::EvalContext;
+    use crate::function::LikePattern;
     use crate::text::{self, TextStyle};
 
     fn hex(bytes: &[u8]) -> String {
@@ -320,6 +343,50 @@ mod tests {
         assert!(paths.contains(&of(InvertedClass::JsonbPath, r#"{"a": [["b"]]}"#)[0]));
         assert_eq!(of(InvertedClass::JsonbPath, r#"{"e": 15e-1}"#), ["f73f76b68de6343e"]);
         assert_eq!(of(InvertedClass::JsonbPath, r#"{"a": {"b": null}}"#).len(), 1);
+    }
+
+    #[test]
+    fn terms_of_text_are_trigrams() {
+        let of = |text| terms(InvertedClass::Trigram, text, &DataType::Text);
+        assert_eq!(of("aBAb Ä"), ["616220", "616261", "6220c3a4", "626162"]);
+        assert_eq!(of("ab"), [""; 0]);
+    }
+
+    /// Returns whether a query admits a row with these terms.
+    fn admits(query: &TermQuery, terms: &[Vec<u8>]) -> bool {
+        match query {
+            TermQuery::All => true,
+            TermQuery::None => false,
+            TermQuery::Term(term) => terms.contains(term),
+            TermQuery::And(queries) => queries.iter().all(|query| admits(query, terms)),
+            TermQuery::Or(queries) => queries.iter().any(|query| admits(query, terms)),
+        }
+    }
+
+    proptest::proptest! {
+        /// A row that satisfies LIKE or ILIKE has the trigrams of the pattern.
+        #[test]
+        fn trigrams_admit_matching_rows(
+            start in "[aäBb% ]{0,4}", middle in "[aÄbB% ]{0,24}", end in "[abB ]{0,3}",
+            (escaped, ignore_case, whole) in (0..3, proptest::bool::ANY, proptest::bool::ANY),
+        ) {
+            let row = Datum::text(format!("{start}{middle}{end}"));
+            let middle = match ignore_case {
+                true => middle.to_uppercase(),
+                false => middle,
+            };
+            let (open, close) = if whole { (start.as_str(), end.as_str()) } else { ("%", "_%") };
+            let middle = if escaped > 0 { middle.replace('%', "\\%") } else { middle };
+            let pattern = format!("{open}{middle}{close}");
+            let text = row.as_str().unwrap();
+            let matches = LikePattern::new(&pattern, ignore_case)
+                .matches(text.as_bytes(), &mut EvalContext::default().pace())
+                .unwrap();
+            let terms = InvertedClass::Trigram.terms(&row, &DataType::Text).unwrap();
+            let operand = Datum::text(pattern);
+            let query = InvertedClass::Trigram.query(TermOperator::Like, &operand, &DataType::Text);
+            proptest::prop_assert!(!matches || admits(&query.unwrap(), &terms));
+        }
     }
 
     #[test]

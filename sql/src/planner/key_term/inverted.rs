@@ -59,10 +59,11 @@ fn of_alternative(
 
 /// Returns whether an expression is the key, apart from casts that change no term.
 fn is_key(side: &Expr, key: &Expr) -> bool {
-    let is_text_array = |of: &DataType| of.element().is_some_and(is_varying);
+    let is_text = |of: &DataType| is_varying(of.element().unwrap_or(of));
     match side {
         Expr::Cast { operand, from, to, .. } => {
-            let is_same = is_text_array(from) && is_text_array(&to.base) && to.modifier < 0;
+            let is_same = is_text(from) && is_text(&to.base) && to.modifier < 0;
+            let is_same = is_same && from.element().is_some() == to.base.element().is_some();
             is_same && is_key(operand, key)
         }
         side => side == key,
