@@ -64,6 +64,7 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
         split_points: vec![b"m".to_vec()],
         memstore_flush_bytes: None,
         split: SplitOptions::default(),
+        colocated_with: None,
     })?;
 
     // A version may be specified; the default is the time of the commit.

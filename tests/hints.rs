@@ -167,7 +167,11 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("COPY FROM STDIN and COPY TO STDOUT", &["COPY t TO STDOUT"]),
     ("Try the COPY (SELECT ...) TO variant.", &["COPY (SELECT * FROM view) TO STDOUT"]),
     ("Assign the whole field: SET c.f = ROW(…).", &["UPDATE t SET c.a = 1"]),
-    ("Create a global index: CREATE INDEX.", &["CREATE INDEX ON t (g)"]),
+    ("Create a global index: CREATE UNIQUE INDEX.", &["CREATE UNIQUE INDEX ON t (v)"]),
+    (
+        "Change those of the table: ALTER TABLE {} SET (…).",
+        &["ALTER TABLE watched SET (salt_buckets = 3)"],
+    ),
     ("Use FLUSH table", &["FLUSH t"]),
     ("Use CREATE TABLE … (LIKE table).", &["CREATE TABLE alike (LIKE t)"]),
     (

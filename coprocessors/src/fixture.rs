@@ -135,6 +135,7 @@ pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableSchema {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         }),
     }
 }
@@ -183,6 +184,7 @@ pub(crate) fn index(
         inverted: None,
         predicate: None,
         deferrable_unique: false,
+        local: false,
         nulls_not_distinct: false,
         name: format!("i{}", table.0),
         table: table_t(),
@@ -340,6 +342,7 @@ pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
         split_points: vec![split(100), split(200)],
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     };
     store.create_table(descriptor).unwrap();
 }

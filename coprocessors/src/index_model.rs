@@ -153,6 +153,7 @@ fn descriptor(id: TableId, families: &[&str], split_points: Vec<Vec<u8>>) -> Tab
         split_points,
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     }
 }
 

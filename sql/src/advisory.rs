@@ -500,6 +500,7 @@ mod tests {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         }
     }
 

@@ -448,6 +448,7 @@ fn catalog_descriptor() -> TableDescriptor {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     }
 }
 

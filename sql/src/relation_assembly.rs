@@ -333,7 +333,8 @@ fn stored_families(
     families.all().iter().map(family).collect()
 }
 
-/// Sets the families that the entries of a table's index need. Called before the index's store
+/// Sets the families that the entries of a table's index need, and the table whose regions a local
+/// one follows. Called before the index's store
 /// table is created.
 ///
 /// # Errors
@@ -352,9 +353,54 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
             "The primary key is unique already.",
         ));
     }
+    check_unique_local((table, index), &texts)?;
     let families = stored_families((table, &layout), &families);
-    Arc::make_mut(&mut table.indexes[at].descriptor).families = families;
-    Ok(())
+    let base = table.descriptor.id;
+    let descriptor = Arc::make_mut(&mut table.indexes[at].descriptor);
+    descriptor.families = families;
+    descriptor.colocated_with = descriptor.colocated_with.map(|_| base);
+    check_replicas(table)
+}
+
+/// Checks that the keys of a unique local index include the primary key: other rows with the same
+/// keys could be in different regions. `texts`: the keys, then the predicate.
+fn check_unique_local((table, index): (&TableRecord, &IndexRecord), texts: &[Expr]) -> Result<()> {
+    if !index.unique || !index.is_local() {
+        return Ok(());
+    }
+    let keys = &texts[..index.keys.len().min(texts.len())];
+    let is_key = |column: u32| {
+        keys.iter()
+            .any(|key| matches!(key, Expr::Column { index, .. } if *index == column as usize))
+    };
+    let Some(missing) = table.primary_key.iter().find(|key| !is_key(key.column)) else {
+        return Ok(());
+    };
+    let detail = match table.primary_key_name.is_empty() {
+        true => format!("Table \"{}\" has no primary key.", table.name),
+        false => {
+            let (name, column) = (&index.name, &table.columns[missing.column as usize].name);
+            format!("Index \"{name}\" lacks column \"{column}\" of the primary key.")
+        }
+    };
+    bail!(FEATURE_NOT_SUPPORTED: "a unique local index must include all columns of the primary key";
+        detail detail; hint "Create a global index: CREATE UNIQUE INDEX.")
+}
+
+/// Checks that a table with local indexes, which cannot have region replicas, has none.
+///
+/// # Errors
+///
+/// 0A000.
+pub fn check_replicas(table: &TableRecord) -> Result<()> {
+    match table.indexes.iter().any(IndexRecord::is_local) && table.descriptor.region_replication > 1
+    {
+        false => Ok(()),
+        true => Err(Error::not_supported(
+            "local indexes of a table with region replicas",
+            "Create a global index, or use REGION_REPLICATION = 1.",
+        )),
+    }
 }
 
 /// Returns the families that the entries of an index depend on, given its keys and predicate.
@@ -433,8 +479,10 @@ fn index(
     let inverted = inverted_class(record, &keys)?;
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
-    // With a deferrable constraint, two rows may have the same key until the check.
-    let unique = record.unique && record.deferral == Deferral::Never;
+    let local = record.is_local();
+    // With a deferrable constraint, two rows may have the same key until the check. Keys of a local
+    // index that is unique include the primary key.
+    let unique = record.unique && record.deferral == Deferral::Never && !local;
     let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
     let predicate = record.predicate.as_ref().map(condition).transpose()?;
     let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
@@ -448,7 +496,8 @@ fn index(
         table: TableName { schema: table.schema.clone(), name: table.name.clone() },
         store_table: record.descriptor.id,
         unique,
-        deferrable_unique: record.unique && !unique,
+        deferrable_unique: record.unique && !unique && !local,
+        local,
         nulls_not_distinct: record.nulls_not_distinct,
         keys,
         inverted,
@@ -462,6 +511,7 @@ fn index(
     Ok(Index {
         oid: record.oid,
         name: record.name.clone(),
+        unique: record.unique,
         constraint: record.constraint,
         primary: record.primary,
         collations: collations(record),

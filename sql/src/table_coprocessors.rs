@@ -479,6 +479,7 @@ fn no_table() -> TableSchema {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         }),
     }
 }

@@ -49,6 +49,16 @@ const INDEXES: [(&str, &str); 11] = [
     ("i_trigrams", "CREATE INDEX {} i_trigrams ON t USING gin (b gin_trgm_ops)"),
 ];
 
+/// Local indexes. While there is one, the salt buckets of the table cannot be changed.
+const LOCAL_INDEXES: [(&str, &str); 3] = [
+    ("i_local", "CREATE LOCAL INDEX {} i_local ON t (a, b) INCLUDE (n)"),
+    (
+        "i_local_unique",
+        "CREATE UNIQUE LOCAL INDEX {} i_local_unique ON t (u, id) WHERE n IS NOT NULL",
+    ),
+    ("i_local_tags", "CREATE LOCAL INDEX {} i_local_tags ON t USING gin (tags)"),
+];
+
 /// Errors of statements that conflict with other sessions.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "23505"];
 
@@ -105,8 +115,8 @@ fn write(random: &mut Random, own: u64) -> String {
     }
 }
 
-fn define(random: &mut Random) -> String {
-    let (name, definition) = INDEXES[random.below(INDEXES.len())];
+fn define(random: &mut Random, indexes: &[(&str, &str)]) -> String {
+    let (name, definition) = indexes[random.below(indexes.len())];
     let buckets = random.below(4);
     match random.below(16) {
         0..3 => definition.replace("{}", "CONCURRENTLY"),
@@ -145,7 +155,9 @@ fn compare_answers(engine: &Arc<Engine>) {
         "u BETWEEN 100 AND 900",
         "b = '' AND n IS NOT NULL",
         "a = 3 AND b = 'X'",
+        "a = 3 AND id < 30",
         "tags @> '{2}'",
+        "tags @> '{2}' AND id BETWEEN 10 AND 60",
         "x @> '{\"k\": [1]}'",
         "x @> '{\"k\": {\"k\": 1}}' AND a < 9",
         "x ? 'scalar'",
@@ -158,7 +170,7 @@ fn compare_answers(engine: &Arc<Engine>) {
     }
 }
 
-fn round(env: &FaultEnv, random: &mut Random) {
+fn round(env: &FaultEnv, random: &mut Random, indexes: &[(&str, &str)]) {
     let engine = open(env).unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -186,7 +198,7 @@ fn round(env: &FaultEnv, random: &mut Random) {
             .collect();
         let (mut random, mut definer) = (Random(seeds[WRITERS as usize]), session(engine));
         until_done(Box::new(move || {
-            execute(&mut definer, &define(&mut random), &[&CONFLICTS, &STATES]);
+            execute(&mut definer, &define(&mut random, indexes), &[&CONFLICTS, &STATES]);
         }));
         let mut builder = session(engine);
         until_done(Box::new(move || {
@@ -217,12 +229,14 @@ fn indexes_agree_with_table_beside_writers_and_crashes() {
              WITH (storage = '{storage}')"
         );
         run(&engine, &create).unwrap();
-        for (_, definition) in INDEXES {
+        let locals = &LOCAL_INDEXES[..if seed % 2 == 0 { 0 } else { LOCAL_INDEXES.len() }];
+        let indexes = [&INDEXES[..], locals].concat();
+        for (_, definition) in &indexes {
             run(&engine, &definition.replace("{}", "")).unwrap();
         }
         drop(engine);
         for _ in 0..ROUNDS {
-            round(&env, &mut random);
+            round(&env, &mut random, &indexes);
             let unsynced = [Unsynced::Lost, Unsynced::Kept][random.below(2)];
             env = env.after_crash(unsynced);
             let engine = open(&env).unwrap();

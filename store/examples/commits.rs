@@ -47,6 +47,7 @@ fn main() {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         })
         .unwrap();
     let start = Instant::now();

@@ -54,6 +54,7 @@ fn filled() -> Arc<Store> {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     };
     store.create_table(descriptor).unwrap();
     (0..ROWS).for_each(|row| put(&store, row));

@@ -39,6 +39,7 @@ fn filled() -> Arc<Store> {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     };
     store.create_table(descriptor).unwrap();
     for first in (0..ROWS).step_by(1000) {

@@ -42,6 +42,7 @@ fn main() {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         })
         .unwrap();
     load(&store, rows);

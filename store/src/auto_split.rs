@@ -19,22 +19,37 @@ pub(crate) fn run(engine: &Engine) {
         match engine.splits.next() {
             SplitTask::Look(region) => look(engine, region),
             SplitTask::Tick => {
-                busy_regions(engine).into_iter().for_each(|region| look(engine, region))
+                regions_by_time(engine).into_iter().for_each(|region| look(engine, region))
             }
             SplitTask::Stop => return,
         }
     }
 }
 
-fn busy_regions(engine: &Engine) -> Vec<RegionId> {
+/// Returns the regions that may be due by time: those of the policy by load, and one of each
+/// colocated table.
+fn regions_by_time(engine: &Engine) -> Vec<RegionId> {
     let tables = engine.tables.load();
-    let busy = tables.values().filter(|table| table.descriptor().split.policy == SplitPolicy::Busy);
-    busy.flat_map(|table| table.regions().all().to_vec()).map(|region| region.id()).collect()
+    let regions = tables.values().flat_map(|table| {
+        let descriptor = table.descriptor();
+        let count = match descriptor.colocated_with {
+            Some(_) => 1,
+            None if descriptor.split.policy == SplitPolicy::Busy => usize::MAX,
+            None => 0,
+        };
+        table.regions().all().iter().take(count).map(|region| region.id()).collect::<Vec<_>>()
+    });
+    regions.collect()
 }
 
 fn look(engine: &Engine, region: RegionId) {
     let Some(region) = engine.region(region) else { return };
     let Ok(table) = engine.table(region.table()) else { return };
+    if let Some(base) = table.descriptor().colocated_with {
+        let Ok(base) = engine.table(base) else { return };
+        follow_if_due(engine, &table, &base);
+        return;
+    }
     match split_if_due(engine, &table, &region) {
         Ok(None) => {}
         Ok(Some(reshaped)) => {
@@ -43,6 +58,22 @@ fn look(engine: &Engine, region: RegionId) {
         }
         // It is checked again after the next flush.
         Err(error) => tracing::warn!(%error, region = region.id().0, "could not split a region"),
+    }
+}
+
+/// Repeats a split or merge of a table's base table that the table did not follow.
+fn follow_if_due(engine: &Engine, table: &Table, base: &Table) {
+    let starts = |table: &Table| -> Vec<Vec<u8>> {
+        table.regions().all().iter().map(|region| region.start().to_vec()).collect()
+    };
+    if starts(table) == starts(base) {
+        return;
+    }
+    let _defining = engine.ddl_lock.lock();
+    if let Err(error) = region_replacement::align(engine, table, base) {
+        // It is repeated after the next flush or compaction.
+        let table = &table.descriptor().name;
+        tracing::warn!(%error, %table, "could not move the regions of a colocated table");
     }
 }
 

@@ -403,7 +403,9 @@ impl Engine {
         let clock = self.wal.append(now, durability, edits, followed.as_ref())?;
         for ((region, rows), edit) in regions.iter().zip(edits) {
             debug_assert!(
-                edit.cells.of(clock).all(|cell| region.rows().contains(cell.key.row)),
+                edit.cells
+                    .of(clock)
+                    .all(|cell| { region.partitioning().holds(region.rows(), cell.key.row) }),
                 "a cell is written to the region of its row"
             );
             region.apply(clock.sequence, edit.cells.of(clock));

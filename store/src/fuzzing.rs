@@ -57,6 +57,7 @@ fn table() -> TableDescriptor {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     }
 }
 

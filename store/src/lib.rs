@@ -25,6 +25,7 @@
 pub mod codec;
 pub mod layout;
 pub mod descriptor;
+pub mod colocation;
 pub mod error;
 pub mod env;
 pub mod memory;

@@ -33,6 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::colocation::Partitioning;
 use crate::descriptor::{FileId, FileIdentity, RegionId, RowRange};
 use crate::engine::Engine;
 use crate::env::process::monotonic_now;
@@ -80,7 +81,8 @@ pub struct RegionReplacement {
 /// load of the table is in progress, [`Error::Corrupt`] if the region lacks a file,
 /// [`Error::Io`].
 pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<RegionReplacement> {
-    let region = Arc::clone(table.regions().of_row(at));
+    let map = table.regions();
+    let region = Arc::clone(&map.all()[map.index_at(at)]);
     let RowRange { start, stop } = region.rows().clone();
     if start == at {
         return Err(Error::InvalidRequest(format!(
@@ -99,7 +101,65 @@ pub(crate) fn split(engine: &Engine, table: &Table, at: &[u8]) -> Result<RegionR
     if let (Some(master), [left, right]) = (master, added.as_slice()) {
         master.post_split(region.observer_ref(), [left.observer_ref(), right.observer_ref()]);
     }
+    follow(engine, table);
     Ok(reshaped)
+}
+
+/// Splits and merges the regions of the tables colocated with a table, so that they are those of
+/// the table. The caller holds the DDL lock. What fails is logged, and repeated after a compaction
+/// of the regions.
+pub(crate) fn follow(engine: &Engine, base: &Table) {
+    let tables = Arc::clone(&engine.tables.load());
+    let is_follower = |table: &&Arc<Table>| table.descriptor().colocated_with == Some(base.id());
+    for follower in tables.values().filter(is_follower) {
+        if let Err(error) = align(engine, follower, base) {
+            let table = &follower.descriptor().name;
+            tracing::warn!(%error, %table, "could not move the regions of a colocated table");
+        }
+    }
+}
+
+/// Makes the regions of a colocated table those of its base table. The caller holds the DDL lock.
+///
+/// # Errors
+///
+/// As for [`split`] and [`merge`]: some regions are changed then.
+pub(crate) fn align(engine: &Engine, follower: &Table, base: &Table) -> Result<()> {
+    let starts = |table: &Table| -> Vec<Vec<u8>> {
+        table.regions().all().iter().map(|region| region.start().to_vec()).collect()
+    };
+    let wanted = starts(base);
+    for start in &wanted {
+        if starts(follower).binary_search(start).is_err() {
+            split(engine, follower, start)?;
+        }
+    }
+    for group in 0..wanted.len() {
+        let rows = RowRange { start: wanted[group].clone(), stop: wanted.get(group + 1).cloned() };
+        let map = Arc::clone(&follower.regions());
+        let inside = map.all().iter().filter(|region| rows.covers(region.rows()));
+        let regions: Vec<RegionId> = inside.map(|region| region.id()).collect();
+        if regions.len() > 1 {
+            merge(engine, follower, &regions)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a table has regions of its own.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`].
+pub(crate) fn check_own_regions(table: &Table) -> Result<()> {
+    let descriptor = table.descriptor();
+    match descriptor.colocated_with {
+        None => Ok(()),
+        Some(base) => Err(Error::InvalidRequest(format!(
+            "the regions of table \"{}\" follow those of table {}",
+            descriptor.name, base.0
+        ))),
+    }
 }
 
 /// Returns the row at which a region is to be split automatically.
@@ -167,6 +227,7 @@ pub(crate) fn merge(
     if let (Some(master), [merged]) = (master, added.as_slice()) {
         master.post_merge(&shown, merged.observer_ref());
     }
+    follow(engine, table);
     Ok(reshaped)
 }
 
@@ -370,7 +431,7 @@ impl<'a> RegionReplacementJob<'a> {
         self.published = true;
         added.iter().for_each(|region| region.describe(&descriptor));
         let map = self.table.regions();
-        let first = map.index_of(self.old[0].start());
+        let first = map.index_at(self.old[0].start());
         let mut regions = map.all().to_vec();
         regions.splice(first..first + self.old.len(), added.iter().cloned());
         self.table.set_regions(RegionMap::new(regions));
@@ -431,7 +492,9 @@ impl NewRegion {
         live: &LiveFile,
     ) -> Result<()> {
         let linked = &mut self.families[family];
-        if linked.contains_key(&(place, live.id)) || !has_rows(&live.file, &self.rows) {
+        let is_elsewhere =
+            region.partitioning() == Partitioning::Row && !has_rows(&live.file, &self.rows);
+        if linked.contains_key(&(place, live.id)) || is_elsewhere {
             return Ok(());
         }
         if live.file.is_part() && !region.rows().covers(&self.rows) {
@@ -482,25 +545,30 @@ impl NewRegion {
     ///
     /// The files of one level of several regions form that level of the new one. Of level 0, the
     /// newest runs of all regions become one run, the next ones another, and so on: they are
-    /// disjoint by row, and a newer run of a region is in a newer run.
+    /// disjoint by row, and a newer run of a region is in a newer run. Those of a colocated table
+    /// are not disjoint: each is a run of level 0.
     fn files(&self, old: &[Arc<Region>], family: usize) -> Vec<FileRecord> {
         let mut records: Vec<FileRecord> = Vec::new();
         let mut numbers: BTreeMap<usize, u64> = BTreeMap::new();
         for (place, region) in old.iter().enumerate() {
             let Some(view) = region.view(family) else { continue };
+            let is_apart = old.len() > 1 && region.partitioning() == Partitioning::BaseRow;
             let mut age = 0;
             for run in view.runs.iter().rev() {
+                let mut of_run = None;
                 for live in run.files() {
                     let Some(linked) = self.families[family].get(&(place, live.id)) else {
                         continue;
                     };
-                    let run_number = match run.level() {
+                    let level = if is_apart { 0 } else { run.level() };
+                    let run_number = match level {
+                        0 if is_apart => *of_run.get_or_insert(linked.id.0),
                         0 => *numbers.entry(age).or_insert(linked.id.0),
                         _ => 0,
                     };
                     records.push(FileRecord {
                         id: linked.id,
-                        level: run.level(),
+                        level,
                         run: run_number,
                         created_micros: linked.created_micros,
                         adopted: linked.adopted,

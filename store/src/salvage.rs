@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::{KeyParts, Sequence, Timestamp, compare_keys, row_of};
+use crate::colocation::Partitioning;
 use crate::description::RegionDescription;
 use crate::descriptor::{
     DatabaseId, FileId, FileIdentity, RegionId, RowRange, TableDescriptor, TableId,
@@ -475,20 +476,26 @@ impl Salvage<'_> {
         let path = directory.join(file_name(family as u8, id));
         let mut writer = FileWriter::new(Arc::clone(self.env), &path, &descriptor.families[family])
             .identified(identity);
+        let partitioning = Partitioning::of(descriptor);
+        let range = match partitioning {
+            Partitioning::Row => region.rows.clone(),
+            Partitioning::BaseRow => RowRange::default(),
+        };
         let cursors = files
             .into_iter()
-            .map(|file| FileCursor::forward(Arc::new(file), &region.rows.start, Caching::Bypass));
+            .map(|file| FileCursor::forward(Arc::new(file), &range.start, Caching::Bypass));
         let mut merge = Merge::new(cursors.collect::<Result<_>>()?, RowOrder::Forward)?;
         let mut previous: Vec<u8> = Vec::new();
         while let Some(key) = merge.key() {
-            if !region.rows.is_before_stop(row_of(key)) {
+            if !range.is_before_stop(row_of(key)) {
                 break;
             }
+            let is_of_region = partitioning.holds(&region.rows, row_of(key));
             // A file and the output of its compaction may both exist.
             let is_new = previous.is_empty() || compare_keys(&previous, key).is_lt();
             let is_replayed = KeyParts::decode(key)
                 .is_some_and(|parts| replayed.binary_search(&parts.sequence).is_ok());
-            if is_new && !is_replayed {
+            if is_new && is_of_region && !is_replayed {
                 writer.add(key, merge.value())?;
                 previous.clear();
                 previous.extend_from_slice(key);

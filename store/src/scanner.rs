@@ -20,7 +20,8 @@ use smallvec::SmallVec;
 
 use crate::admission::count_rows;
 use crate::cell::{CellBatch, Sequence};
-use crate::descriptor::{TableDescriptor, TableId};
+use crate::colocation::Partitioning;
+use crate::descriptor::{RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec, ReadView};
 use crate::file::ColumnSlice;
@@ -30,7 +31,7 @@ use crate::quota::{Access, Charged, charge};
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{ReadCaller, ReadPath, ReadTarget, RequiredFamilies};
 use crate::read_statistics::RegionMark;
-use crate::region::{Region, RegionMap, Volume};
+use crate::region::{MapSection, Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
 use crate::scan::plain_rows::BatchLimits;
@@ -109,7 +110,7 @@ pub struct Scanner {
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
     map: Arc<RegionMap>,
-    /// Indexes of the regions still to be opened.
+    /// Indexes of the sections still to be opened.
     ahead: std::ops::Range<usize>,
     current: Option<RegionScanner>,
     filter: Option<FilterRun>,
@@ -142,14 +143,26 @@ pub enum ScanStep {
     End,
 }
 
-/// The part of a scan in one region.
+/// The part of a scan in one section of the map: a region, or those of a colocated table.
 struct RegionScanner {
+    /// The index of the section.
     index: usize,
+    /// The region; of a section of several, the first one.
     region: Arc<Region>,
+    /// The other regions of the section.
+    others: Vec<Arc<Region>>,
     source: ReadTarget,
     families: Vec<FamilyScanner>,
+    /// The base rows of the scan, if the regions have others too.
+    base_rows: Option<RowRange>,
     /// Reader of row versions, if the scan returns them; the families return raw cells then.
     versions: Option<VersionReader>,
+}
+
+impl RegionScanner {
+    fn regions(&self) -> impl Iterator<Item = &Arc<Region>> {
+        std::iter::once(&self.region).chain(&self.others)
+    }
 }
 
 /// Outcome for a row.
@@ -181,6 +194,10 @@ impl Scanner {
             None => None,
         };
         check(&scan, filter.as_ref(), table)?;
+        if scan.base_rows.is_some() && !map.is_colocated() {
+            let why = format!("table \"{}\" is not colocated with another one", table.name);
+            return Err(Error::InvalidRequest(why));
+        }
         let wanted = rules.required.with(scan.families.as_deref());
         scan.families = wanted.map(Cow::into_owned);
         let (start, stop) = scan.bounds();
@@ -396,6 +413,7 @@ impl Scanner {
         let is_newest = self.scan.row_versions == RowVersions::Newest;
         is_newest
             && self.filter.is_none()
+            && self.base_rows().is_none()
             && matches!(families, Some([only]) if only.may_have_columns())
     }
 
@@ -407,7 +425,7 @@ impl Scanner {
         let Some(mut current) = self.current.take() else { return Ok(None) };
         let since = RegionMark::now();
         let held = current.source == ReadTarget::Primary
-            && self.enter(&current.region)?.0 == ReadTarget::Replica;
+            && self.enter(current.regions())?.0 == ReadTarget::Replica;
         let slice = match current.families.as_mut_slice() {
             [only] if !held => only.take_columns(row_limit)?,
             _ => None,
@@ -467,12 +485,12 @@ impl Scanner {
             RowOrder::Forward => self.ahead.clone().next(),
             RowOrder::Reverse => self.ahead.clone().next_back(),
         };
-        let Some(region) = next.map(|index| &self.map.all()[index]) else {
+        let Some(section) = next.map(|index| self.map.section(index)) else {
             return Ok(ScanPosition::End);
         };
-        Ok(match (self.order, lower_end(self.stop.as_deref(), region.stop())) {
+        Ok(match (self.order, lower_end(self.stop.as_deref(), section.stop)) {
             (RowOrder::Forward, _) => {
-                ScanPosition::At(self.start.as_slice().max(region.start()).into())
+                ScanPosition::At(self.start.as_slice().max(section.start).into())
             }
             (RowOrder::Reverse, Some(stop)) => ScanPosition::After(stop.into()),
             (RowOrder::Reverse, None) => ScanPosition::Start,
@@ -537,7 +555,7 @@ impl Scanner {
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         let target = match self.order {
             RowOrder::Forward if row <= self.start.as_slice() => return Ok(()),
-            RowOrder::Forward => self.map.index_of(row),
+            RowOrder::Forward => self.map.section_of(row),
             RowOrder::Reverse if self.stop.as_deref().is_some_and(|stop| row >= stop) => {
                 return Ok(());
             }
@@ -588,21 +606,28 @@ impl Scanner {
             RowOrder::Reverse => self.ahead.next_back(),
         };
         let Some(index) = next else { return Ok(false) };
-        let region = Arc::clone(&self.map.all()[index]);
-        let (source, snapshot) = self.enter(&region)?;
+        let map = Arc::clone(&self.map);
+        let section = map.section(index);
+        let regions = self.regions_of(section);
+        let Some((region, others)) = regions.split_first() else { return Ok(false) };
+        let (source, snapshot) = self.enter(regions.iter())?;
         let since = RegionMark::now();
         let spec = ReadSpec { snapshot, ..self.rules.spec };
         // Staged cells are not divided by region, so the range must end where the region does.
         let span = RowSpan {
-            start: self.start.as_slice().max(region.start()),
-            stop: lower_end(self.stop.as_deref(), region.stop()),
+            start: self.start.as_slice().max(section.start),
+            stop: lower_end(self.stop.as_deref(), section.stop),
             order: self.order,
         };
         let mut families = Vec::new();
         let mut history = RegionHistory::of(&self.scan);
         let mut open = |family: usize| -> Result<()> {
             let staged = self.rules.staged.get(family).cloned().flatten();
-            let view = view_of(&region, source, family)?;
+            let mut view = view_of(region, source, family)?;
+            for other in others {
+                let other = view_of(other, source, family)?;
+                Arc::make_mut(&mut view).join(&other);
+            }
             let spec = match &mut history {
                 None => spec,
                 Some(history) => history.include(&view, spec)?,
@@ -621,18 +646,52 @@ impl Scanner {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
-        count_read((&region, source), since, 1, Volume::default());
+        count_read((region, source), since, 1, Volume::default());
+        for other in others {
+            count_read((other, source), RegionMark::now(), 1, Volume::default());
+        }
         let required = self.rules.required.0.as_deref().map_or(&[][..], Vec::as_slice);
         let versions = history.map(|history| history.reader(spec).require(required));
-        self.current = Some(RegionScanner { index, region, source, families, versions });
+        let has_others =
+            |rows: &&RowRange| !regions.iter().all(|region| rows.covers(region.rows()));
+        let base_rows = self.scan.base_rows.as_ref().filter(has_others).cloned();
+        let (region, others) = (Arc::clone(region), others.to_vec());
+        self.current =
+            Some(RegionScanner { index, region, others, source, families, base_rows, versions });
         Ok(true)
     }
 
-    fn enter(&self, region: &Region) -> Result<(ReadTarget, Sequence)> {
+    /// Returns the base rows of the scan, if the current regions have others too.
+    fn base_rows(&self) -> Option<&RowRange> {
+        self.current.as_ref()?.base_rows.as_ref()
+    }
+
+    /// Returns the regions of a section that may have rows of the scan.
+    fn regions_of(&self, section: MapSection<'_>) -> Vec<Arc<Region>> {
+        let Some(rows) = &self.scan.base_rows else { return section.regions.to_vec() };
+        self.map.all()[self.map.overlapping_regions(&rows.start, rows.stop.as_deref())].to_vec()
+    }
+
+    /// Enters the regions of a section. A colocated table has no replicas.
+    fn enter<'a>(
+        &self,
+        regions: impl Iterator<Item = &'a Arc<Region>>,
+    ) -> Result<(ReadTarget, Sequence)> {
+        let mut entered = (ReadTarget::Primary, self.rules.spec.snapshot);
+        for region in regions {
+            entered = self.enter_region(region)?;
+        }
+        Ok(entered)
+    }
+
+    fn enter_region(&self, region: &Region) -> Result<(ReadTarget, Sequence)> {
         let flags: SmallVec<[&AtomicBool; 2]> =
             self.rules.cancelled.iter().map(|flag| &**flag).collect();
         let caller = ReadCaller {
-            consistency: self.rules.consistency,
+            consistency: match self.map.is_colocated() {
+                true => Consistency::Strong,
+                false => self.rules.consistency,
+            },
             snapshot: Some(&self.rules.snapshot),
             cancelled: &flags,
         };
@@ -644,7 +703,7 @@ impl Scanner {
         let (before, since) = (BatchMark::of(out), RegionMark::now());
         if let Some(current) = &self.current
             && current.source == ReadTarget::Primary
-            && self.enter(&current.region)?.0 == ReadTarget::Replica
+            && self.enter(current.regions())?.0 == ReadTarget::Replica
         {
             // The region was held since the last batch; a replica is not left again.
             self.resume_on_replica()?;
@@ -730,6 +789,11 @@ impl Scanner {
             if !self.next_row()? {
                 return Ok(RowOutcome::RegionEnd);
             }
+            if let Some(rows) = self.base_rows()
+                && !Partitioning::BaseRow.holds(rows, &self.row)
+            {
+                return self.refuse_row();
+            }
             match self.filter.as_mut().map(|filter| filter.start_row(&self.row)) {
                 None | Some(RowAnswer::Read) => {}
                 Some(RowAnswer::Refuse) => return self.refuse_row(),
@@ -752,7 +816,8 @@ impl Scanner {
         looks: u64,
         out: &mut CellBatch,
     ) -> Result<u64> {
-        let is_plain = self.filter.is_none() && self.scan.batch.is_none();
+        let is_plain =
+            self.filter.is_none() && self.scan.batch.is_none() && self.base_rows().is_none();
         let Some(current) = &mut self.current else { return Ok(0) };
         let [only] = current.families.as_mut_slice() else { return Ok(0) };
         if !is_plain || self.inside.is_some() || self.resume.is_some() {

@@ -22,6 +22,7 @@ use crate::bulk_load::BulkLoad;
 use crate::bulk_load::table_copy::{SaltChange, TableCopy};
 use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
+use crate::colocation::Partitioning;
 use crate::compaction::CompactionRequest;
 use crate::descriptor::{RETIRED_RULES_MAX, RegionId, TableDescriptor, TableId};
 use crate::engine::{Engine, Tables};
@@ -124,6 +125,9 @@ impl Store {
         store.engine.pressure.want_flush();
         for region in store.engine.regions() {
             store.engine.schedule.schedule_policy(&region);
+            if region.partitioning() == Partitioning::BaseRow {
+                store.engine.splits.want(region.id());
+            }
         }
         Ok(Arc::new(store))
     }
@@ -159,6 +163,11 @@ impl Store {
         }
         let mut manifest = self.engine.manifest.lock();
         let next_region = manifest.state().next_region;
+        let base = descriptor.colocated_with.and_then(|base| self.engine.table(base).ok());
+        let descriptor = match &base {
+            Some(base) => &Arc::new(divided_as(descriptor, base)),
+            None => descriptor,
+        };
         let regions = region_records(descriptor, next_region, self.now_micros());
         manifest.note_log(self.engine.wal.synced());
         let appended = manifest.append(&ManifestEdit::PutTable {
@@ -175,6 +184,7 @@ impl Store {
         self.change_tables(|tables| {
             tables.insert(table.id(), Arc::clone(&table));
         });
+        region_replacement::follow(&self.engine, &table);
         Ok(())
     }
 
@@ -315,6 +325,7 @@ impl Store {
     pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<RegionReplacement> {
         let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(table)?;
+        region_replacement::check_own_regions(&table)?;
         let row = match point {
             SplitPoint::At(row) => row,
             SplitPoint::Middle(region) => {
@@ -333,10 +344,34 @@ impl Store {
     /// Nothing has changed then: [`Error::InvalidRequest`] if they are not adjacent,
     /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
     pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<RegionReplacement> {
-        self.rewrite_parts(&*self.engine.table(table)?, regions)?;
-        let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(table)?;
+        region_replacement::check_own_regions(&table)?;
+        self.rewrite_parts(&table, regions)?;
+        self.rewrite_followers(&table, regions)?;
+        let _defining = self.engine.ddl_lock.lock();
+        let table = self.engine.table(table.id())?;
         region_replacement::merge(&self.engine, &table, regions)
+    }
+
+    /// Compacts the half-files of the tables colocated with a table that are in these of its
+    /// regions.
+    fn rewrite_followers(&self, table: &Table, regions: &[RegionId]) -> Result<()> {
+        let map = Arc::clone(&table.regions());
+        let merged: Vec<&Arc<Region>> = regions.iter().filter_map(|id| map.by_id(*id)).collect();
+        let tables = Arc::clone(&self.engine.tables.load());
+        for follower in tables.values() {
+            if follower.descriptor().colocated_with != Some(table.id()) {
+                continue;
+            }
+            let regions = Arc::clone(&follower.regions());
+            let inside = regions
+                .all()
+                .iter()
+                .filter(|region| merged.iter().any(|merged| merged.rows().covers(region.rows())));
+            let inside: Vec<RegionId> = inside.map(|region| region.id()).collect();
+            self.rewrite_parts(follower, &inside)?;
+        }
+        Ok(())
     }
 
     /// Compacts half-files of regions, which an earlier split has left.
@@ -884,6 +919,13 @@ fn edit_groups<T>(items: &[T]) -> std::slice::Chunks<'_, T> {
     items.chunks(if items.len() < REWRITE_EDITS_MIN { 1 } else { items.len() })
 }
 
+/// Returns the descriptor of a colocated table with the regions of its base table.
+fn divided_as(descriptor: &TableDescriptor, base: &Table) -> TableDescriptor {
+    let map = base.regions();
+    let starts = map.all().iter().skip(1).map(|region| region.start().to_vec());
+    TableDescriptor { split_points: starts.collect(), ..descriptor.clone() }
+}
+
 /// Completes a new descriptor of a table by what the store decides: split points and retired
 /// rules.
 fn take_over(
@@ -892,6 +934,7 @@ fn take_over(
     change: &Snapshot,
 ) -> Result<()> {
     descriptor.split_points.clone_from(&present.split_points);
+    descriptor.colocated_with = present.colocated_with;
     let mut after = descriptor.families.iter_mut();
     for family in &present.families {
         let after = after.next();

@@ -186,6 +186,9 @@ pub(crate) fn check_descriptor(descriptor: &TableDescriptor) -> Result<()> {
     if descriptor.region_replication == 0 {
         return refuse("region replication must be at least 1".into());
     }
+    if descriptor.colocated_with.is_some() && descriptor.region_replication > 1 {
+        return refuse("a colocated table cannot have region replicas".into());
+    }
     if descriptor.families.iter().any(|family| family.versions == 0) {
         return refuse("versions must be at least 1".into());
     }

@@ -387,6 +387,7 @@ impl ScriptRun {
             split_points: split.split(',').filter(|s| !s.is_empty()).map(Vec::from).collect(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         };
         self.store().create_table(descriptor).map_err(shown)?;
         self.tables.insert(name.to_owned(), id);

@@ -50,6 +50,7 @@ impl Bennu {
                 split_points: Vec::new(),
                 memstore_flush_bytes: None,
                 split: SplitOptions::disabled(),
+                colocated_with: None,
             };
             store.create_table(table).expect("table");
         }

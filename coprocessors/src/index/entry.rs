@@ -7,6 +7,7 @@
 //!   unique      salt? | keys                             packed: primary key, include
 //!   unique,     salt? | keys | primary key               packed: primary key, include
 //!     a NULL
+//!   local       keys | primary key | salt? | length      packed: include
 //! ```
 //! An inverted index has an entry for each term of its key, with the term as `keys`.
 //!
@@ -16,6 +17,7 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use store::colocation::{append_base_row, base_row};
 use store::error::Veto;
 use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};
@@ -201,6 +203,11 @@ impl<'s> EntryWriter<'s> {
     fn key_into(&self, base_key: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let layout = &self.spec.layout;
         let base_layout = &self.spec.base_layout;
+        if self.spec.local {
+            layout.encode_key_with_tail(self.keys(), &[], out)?;
+            append_base_row(base_key, base_layout.salt_buckets > 0, out);
+            return Ok(());
+        }
         if self.copies_primary_key {
             let keys = &self.values[..self.spec.keys.len()];
             let primary_key = without_salt(base_layout, base_key);
@@ -454,8 +461,15 @@ fn index_values(spec: &IndexSpec, base_row: &[Datum], context: &EvalContext) -> 
 }
 
 fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
-    let mut key = spec.layout.encode_key(values)?;
     let (keys, rest) = values.split_at(spec.keys.len());
+    if spec.local {
+        let mut key = spec.layout.encode_key_prefix(keys)?;
+        let primary_key = &rest[..spec.base_layout.key.len()];
+        let base_row = spec.base_layout.encode_key_values(primary_key)?;
+        append_base_row(&base_row, spec.base_layout.salt_buckets > 0, &mut key);
+        return Ok(key);
+    }
+    let mut key = spec.layout.encode_key(values)?;
     if spec.unique && spec.is_distinct_by_null(keys) {
         let primary_key = &rest[..spec.base_layout.key.len()];
         key.extend_from_slice(&spec.base_layout.encode_key_prefix(primary_key)?);
@@ -546,6 +560,9 @@ pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutati
 /// `XX001` if the bytes do not decode.
 pub fn base_key(spec: &IndexSpec, index_row: &RowRef<'_>) -> Result<Vec<u8>> {
     let row_key = index_row.key();
+    if spec.local {
+        return Ok(base_row(row_key).into_owned());
+    }
     if !spec.unique && !same_primary_key(spec) {
         let values = spec.layout.decode_key(row_key)?;
         return spec.base_layout.encode_key_values(&values[spec.keys.len()..]);

@@ -45,6 +45,9 @@ pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check
 ///   index key is NULL (and NULLS NOT DISTINCT is not set), the encoded primary key is appended
 ///   to the row key, because NULLs are distinct; `RowLayout::decode_key` ignores bytes after the
 ///   last key column.
+/// * Local: as not unique, with the base row's key behind the index keys in the form of a
+///   [colocated table](store::colocation). It may be declared unique if its keys include the
+///   primary key, so that nothing has to be checked.
 ///
 /// * Inverted: not unique, with one key. A row has an entry for each term of the key's value
 ///   ([`types::inverted`]), a bytea, in place of the value; possibly none.
@@ -63,6 +66,8 @@ pub struct IndexSpec {
     /// A deferrable unique index: entries have the form of an index that is not unique, and the
     /// session checks uniqueness at the end of a statement or transaction.
     pub deferrable_unique: bool,
+    /// Its entries are in the regions of their rows.
+    pub local: bool,
     /// NULLS NOT DISTINCT: NULL keys are equal to each other.
     pub nulls_not_distinct: bool,
     /// The index keys, over the base row in table order; mostly plain columns.

@@ -71,6 +71,7 @@ fn create(store: &Arc<Store>, family: FamilyDescriptor) {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: store::descriptor::SplitOptions::disabled(),
+        colocated_with: None,
     };
     store.create_table(table).unwrap();
 }

@@ -454,6 +454,8 @@ pub struct CreateIndex {
     pub concurrently: bool,
     /// `ASYNC`: built by the server, after the commit.
     pub is_async: bool,
+    /// `LOCAL`: its entries are in the regions of their rows.
+    pub local: bool,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
     /// Its name; chosen automatically if omitted. Its schema is the table's.

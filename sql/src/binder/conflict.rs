@@ -102,6 +102,7 @@ impl Binder<'_> {
             let spec = &index.spec;
             let is_known = |one: &Expr| one.follows_from(&known);
             index.is_unique()
+                && !spec.local
                 && index.is_complete()
                 && same(&spec.keys)
                 && spec.predicate.iter().all(is_known)

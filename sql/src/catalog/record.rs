@@ -352,6 +352,11 @@ pub struct IndexRecord {
 }
 
 impl IndexRecord {
+    /// Returns whether its entries are in the regions of their rows.
+    pub fn is_local(&self) -> bool {
+        self.descriptor.colocated_with.is_some()
+    }
+
     /// Returns its access method.
     pub fn method(&self) -> IndexMethod {
         match (&self.inverted, self.retained.is_hash) {

@@ -120,6 +120,8 @@ pub struct Index {
     pub oid: u32,
     /// Its name.
     pub name: String,
+    /// Declared UNIQUE.
+    pub unique: bool,
     /// True if it belongs to a UNIQUE or PRIMARY KEY constraint of the same name.
     pub constraint: bool,
     /// True if it is the index of a deferrable primary key.
@@ -153,7 +155,7 @@ pub struct StoreTable<'t> {
     pub name: String,
     /// Id in the store.
     pub id: TableId,
-    /// Layout of its rows.
+    /// Layout of the rows that begin its regions: of a local index, those of its table.
     pub layout: &'t Arc<RowLayout>,
 }
 
@@ -161,7 +163,10 @@ pub struct StoreTable<'t> {
 pub fn stores(table: &Arc<Table>) -> impl Iterator<Item = StoreTable<'_>> {
     let own = (&table.name, table.id, &table.layout);
     let indexes = table.indexes.iter();
-    let indexes = indexes.map(|index| (&index.name, index.spec.store_table, &index.spec.layout));
+    let indexes = indexes.map(|index| {
+        let spec = &index.spec;
+        (&index.name, spec.store_table, if spec.local { &table.layout } else { &spec.layout })
+    });
     std::iter::once(own).chain(indexes).map(|(name, id, layout)| StoreTable {
         name: ObjectName::new(&table.schema, name).short(),
         id,
@@ -178,7 +183,7 @@ pub fn normalizer_rules(salt_buckets: u16, min_age: Duration) -> NormalizerRules
 impl Index {
     /// Returns whether it is unique, possibly only at the end of a transaction.
     pub fn is_unique(&self) -> bool {
-        self.spec.unique || self.spec.deferrable_unique
+        self.unique
     }
 
     /// Returns whether it has the entries of all rows.

@@ -1,7 +1,7 @@
 //! CREATE INDEX: from the statement to the catalog record. Building the index is in
 //! [`ddl`](crate::ddl).
 
-use store::TableId;
+use store::{TableDescriptor, TableId};
 use types::expr::{EvalContext, Expr};
 use types::inverted::InvertedClass;
 use types::{DataType, SqlType};
@@ -80,6 +80,7 @@ pub fn record(
     let TableOptions { settings, parameters, .. } = options(statement)?;
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
     descriptor.split_points = split_points(&statement.splits, &settings, &split_key, eval, names)?;
+    make_local(statement, table, (&mut descriptor, settings.salt_buckets))?;
     Ok(IndexRecord {
         oid: id.0,
         name: index_name,
@@ -104,6 +105,31 @@ pub fn record(
         },
         unknown: Default::default(),
     })
+}
+
+/// Makes an index local if the statement says so: its regions are those of its table.
+///
+/// # Errors
+///
+/// 0A000 for salt buckets or regions of its own.
+fn make_local(
+    statement: &ast::CreateIndex,
+    table: &TableRecord,
+    (descriptor, salt_buckets): (&mut TableDescriptor, u16),
+) -> Result<()> {
+    if !statement.local {
+        return Ok(());
+    }
+    if salt_buckets > 0 {
+        let hint = "Omit SALT_BUCKETS: the entries are in the regions of their rows.";
+        return Err(Error::not_supported("SALT_BUCKETS of a local index", hint));
+    }
+    if !descriptor.split_points.is_empty() {
+        let hint = "Omit SPLIT ON: the entries are in the regions of their rows.";
+        return Err(Error::not_supported("SPLIT ON of a local index", hint));
+    }
+    descriptor.colocated_with = Some(table.descriptor.id);
+    Ok(())
 }
 
 /// Returns the bound expression of a key.

@@ -92,6 +92,10 @@ fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
         err!(WRONG_OBJECT_TYPE: message;
             detail "Cannot create a primary key or unique constraint using such an index.")
     };
+    if index.spec.local {
+        let hint = "Create a global index: CREATE UNIQUE INDEX.";
+        return Err(Error::not_supported("a constraint with a local index", hint));
+    }
     if !index.is_unique() {
         return Err(unfit(format!("\"{name}\" is not a unique index")));
     }

@@ -279,6 +279,7 @@ impl LikeSource<'_> {
             unique: index.unique,
             concurrently: false,
             is_async: false,
+            local: index.is_local(),
             if_not_exists: false,
             name: None,
             table: table.clone(),

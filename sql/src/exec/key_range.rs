@@ -96,6 +96,22 @@ pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<PathKe
     Ok(if whole { PathKeys::Points(keys) } else { PathKeys::Ranges(ranges) })
 }
 
+/// Returns the range of the table's rows whose entries a path over a local index reads; `None` for
+/// all.
+pub(super) fn base_rows(
+    path: &AccessPath,
+    context: &EvalContext,
+) -> Result<Option<store::descriptor::RowRange>> {
+    if path.base_conditions.is_empty() {
+        return Ok(None);
+    }
+    let ranges = SuffixSpans::of(&path.base_conditions, context)?.ranges(&[]);
+    let (first, last) = (ranges.first(), ranges.last());
+    let start = first.map_or_else(Vec::new, |first| first.start.clone());
+    let stop = last.map_or_else(|| Some(Vec::new()), |last| last.stop.clone());
+    Ok(Some(store::descriptor::RowRange { start, stop }))
+}
+
 /// Ranges of a path with the same values of the first [`AccessPath::merged`] key columns.
 pub(super) struct MergedRanges {
     /// Length of these values in the keys, without a salt byte.

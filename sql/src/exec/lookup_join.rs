@@ -126,6 +126,7 @@ impl LookupJoin {
             versions,
             limit: None,
             reverse: false,
+            base_rows: None,
             skip: None,
         };
         let lookup = RightLookup {

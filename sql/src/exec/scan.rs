@@ -22,6 +22,7 @@ use types::{Batch, Datum};
 
 use crate::error::{Error, Result};
 use crate::exec::feed::{FeedOutput, RowFeed};
+use crate::exec::key_range::base_rows;
 use crate::exec::range_reader::RowOptions;
 use crate::exec::scan_lock::lock_rows;
 use crate::exec::scan_partition_reader::{PathRows, RowStage};
@@ -102,6 +103,7 @@ impl TableScanOperator {
             versions,
             limit: left.filter(|_| exact && !has_versions),
             reverse: node.path.reverse,
+            base_rows: base_rows(&node.path, &context.eval)?,
             skip: None,
         };
         // Rows are locked on the session's thread.

@@ -25,7 +25,7 @@ use types::{DataType, Datum};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::exec::key_range::{RowRange, as_key};
+use crate::exec::key_range::{RowRange, as_key, base_rows};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::exec::time_travel::ScanVersions;
 use crate::plan::scan::{AccessPath, InvertedCondition, ScanNode};
@@ -98,6 +98,7 @@ fn has_many_rows(
         versions,
         limit: None,
         reverse: false,
+        base_rows: base_rows(path, &context.eval)?,
         skip: None,
     };
     let mut merge = TermMerge::open(query, &path.layout, (&table, &options))?;

@@ -42,17 +42,22 @@ impl TokenCursor<'_> {
                     false => self.create_view(true),
                 };
             }
-            "index" => return self.create_index(false),
+            "index" => return self.create_index((false, false)),
             "unique" => {
                 self.advance();
-                return self.create_index(true);
+                let local = self.take_word("local");
+                return self.create_index((true, local));
             }
             "uncovered" => return self.create_uncovered_index(),
             "immutable" => ("CREATE IMMUTABLE TABLE", "Use CREATE TABLE."),
             "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
                 return self.create_temporary(false);
             }
-            "local" => ("CREATE LOCAL INDEX", "Create a global index: CREATE INDEX."),
+            "local" => {
+                self.advance();
+                let unique = self.take_word("unique");
+                return self.create_index((unique, true));
+            }
             "unlogged" => {
                 self.advance();
                 return self.create_unlogged();
@@ -448,7 +453,8 @@ impl TokenCursor<'_> {
     /// Reads Phoenix's `CREATE UNCOVERED INDEX`: an index without INCLUDE.
     fn create_uncovered_index(&mut self) -> Result<Statement> {
         self.advance();
-        let statement = self.create_index(false)?;
+        let local = self.take_word("local");
+        let statement = self.create_index((false, local))?;
         match &statement {
             Statement::CreateIndex(index) if !index.include.is_empty() => {
                 let position = index.include.first().map(ColumnName::position);
@@ -460,7 +466,8 @@ impl TokenCursor<'_> {
         }
     }
 
-    fn create_index(&mut self, unique: bool) -> Result<Statement> {
+    /// Reads the rest of `CREATE [UNIQUE] [LOCAL] INDEX`.
+    fn create_index(&mut self, (unique, local): (bool, bool)) -> Result<Statement> {
         self.expect_words(&["index"])?;
         let concurrently = self.take_word("concurrently");
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
@@ -484,6 +491,7 @@ impl TokenCursor<'_> {
             unique,
             concurrently,
             is_async: false,
+            local,
             if_not_exists,
             name,
             table,

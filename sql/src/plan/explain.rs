@@ -741,7 +741,8 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
             (None, true) => "fetch rows",
             (None, false) => "covering",
         };
-        line.push_str(&format!(", index {} ({how})", index.name));
+        let kind = if index.spec.local { "local index" } else { "index" };
+        line.push_str(&format!(", {kind} {} ({how})", index.name));
     }
     if let Some(inverted) = &path.inverted {
         let names = table.columns.iter().map(|column| column.name.clone());
@@ -806,6 +807,12 @@ fn region_text(scan: &ScanNode, regions: RegionCounts<'_>) -> String {
     if path.merged > 0 {
         let columns = path.merged..path.layout.key.len();
         return format!(", merged in the order of {}", key_names(&scan.table, path, columns));
+    }
+    if path.index.as_ref().is_some_and(|index| index.spec.local) {
+        return match path.base_conditions.as_slice() {
+            [] => format!(", {count} region{}", plural(count)),
+            conditions => format!(", regions of {}", conditions_text(conditions)),
+        };
     }
     match (path.shape, path.layout.salt_buckets) {
         (PathShape::Points(_), _) => String::new(),

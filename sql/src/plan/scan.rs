@@ -95,6 +95,9 @@ pub struct AccessPath {
     pub branches: Vec<Vec<KeyCondition>>,
     /// Condition on the terms of an inverted index, which has no other.
     pub inverted: Option<InvertedCondition>,
+    /// Of a local index: conditions on the leading columns of the table's key, which restrict the
+    /// regions that are read.
+    pub base_conditions: Vec<KeyCondition>,
     /// Number of keys or ranges, as far as the plan determines it.
     pub shape: PathShape,
     /// Descending key order.

@@ -160,7 +160,9 @@ pub(super) fn build_lookup(
         conjuncts.push(key.bound(scan, first + at)?);
     }
     let question = ScanRequirements::of_lookup(scan, &conjuncts);
-    let candidate = choose(&question);
+    let mut candidate = choose(&question);
+    // The keys of the look-up are not known when the scan is opened.
+    candidate.base_conditions.clear();
     let used: Vec<usize> =
         (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();
     if used.is_empty() || scan.lock.is_some() || scan.has_versions() {
@@ -213,6 +215,7 @@ pub(super) fn path_of(candidate: PathCandidate, cost: Option<f64>) -> AccessPath
         conditions: candidate.conditions,
         branches: candidate.branches,
         inverted: candidate.inverted,
+        base_conditions: candidate.base_conditions,
         shape: candidate.shape,
         reverse: false,
         ordered: false,

@@ -59,6 +59,10 @@ impl Session {
         index: &Index,
         action: &RegionAction,
     ) -> Result<()> {
+        if index.spec.local {
+            let hint = "Split or merge the regions of the table: its local indexes follow it.";
+            return Err(Error::not_supported("regions of a local index of its own", hint));
+        }
         self.alter_regions(&place_of_index(index), action)
     }
 

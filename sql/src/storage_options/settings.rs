@@ -75,6 +75,7 @@ impl StorageSettings {
                 split_points: Vec::new(),
                 memstore_flush_bytes: None,
                 split: SplitOptions::default(),
+                colocated_with: None,
             },
             family: FamilyDescriptor {
                 data_block_encoding,

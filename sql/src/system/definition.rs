@@ -289,9 +289,11 @@ pub(super) fn index(
         };
         ordered(key, text, (written.filter(|name| !is_default(name)), is_primary))
     });
+    let is_local = record.is_some_and(IndexRecord::is_local) && !shown.is_portable;
     let mut text = format!(
-        "CREATE {}INDEX {} ON {} USING {} ({})",
+        "CREATE {}{}INDEX {} ON {} USING {} ({})",
         if unique { "UNIQUE " } else { "" },
+        if is_local { "LOCAL " } else { "" },
         identifier(&relation.name),
         match shown.hides_schema {
             true => identifier(&table.name),

@@ -142,6 +142,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         split_points: Vec::new(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     };
     let primary_key_name = format!("{name}_pkey");
     let constraints = ConstraintSpec {
@@ -198,6 +199,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         inverted: None,
         nulls_not_distinct: false,
         deferrable_unique: false,
+        local: false,
         name: name.clone(),
         table: coprocessors::violation::TableName {
             schema: "public".to_owned(),
@@ -216,6 +218,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     table.indexes.push(Arc::new(Index {
         oid: spec.store_table.0,
         name,
+        unique: spec.unique,
         constraint: false,
         primary: false,
         collations: Vec::new(),

@@ -148,6 +148,7 @@ fn descriptor(
         split_points,
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     }
 }
 
@@ -225,6 +226,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         inverted,
         nulls_not_distinct: false,
         deferrable_unique: false,
+        local: false,
         name: name.clone(),
         table: coprocessors::violation::TableName {
             schema: "public".to_owned(),
@@ -252,6 +254,7 @@ fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
     Index {
         oid: id.0,
         name: name.to_owned(),
+        unique: spec.unique,
         constraint: false,
         primary: false,
         collations: Vec::new(),

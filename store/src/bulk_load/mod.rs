@@ -27,6 +27,7 @@
 pub mod table_copy;
 
 use std::any::Any;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,7 +101,8 @@ pub struct LoadStream {
 
 #[derive(Default)]
 struct FamilyLoad {
-    writer: Option<FileWriter>,
+    /// Open files, by region: one, except of a colocated table.
+    writers: BTreeMap<usize, FileWriter>,
     last_key: Vec<u8>,
     /// Buffer for a key while it is compared with the last one.
     key: Vec<u8>,
@@ -476,16 +478,19 @@ impl LoadStream {
                 "cells of a bulk load must be in ascending order".into(),
             ));
         }
-        let writer = match &mut family.writer {
-            Some(writer) => writer,
-            None => {
-                let region = &self.map.all()[self.region];
+        let region = &self.map.all()[self.region];
+        let writer = match family.writers.entry(self.region) {
+            Entry::Occupied(writer) => writer.into_mut(),
+            Entry::Vacant(vacant) => {
                 let (id, path, writer) = region.begin_file(cell.family)?;
                 self.files.written.entry((self.region, cell.family)).or_default().push((id, path));
-                family.writer.insert(writer)
+                vacant.insert(writer)
             }
         };
-        debug_assert!(self.map.all()[self.region].rows().contains(cell.row), "of another region");
+        debug_assert!(
+            region.partitioning().holds(region.rows(), cell.row),
+            "a cell is written to the region of its row"
+        );
         writer.add(&family.key, cell.value)?;
         std::mem::swap(&mut family.last_key, &mut family.key);
         self.cell_count += 1;
@@ -528,10 +533,15 @@ impl LoadStream {
             ));
         }
         let region = self.map.index_of(row);
+        let leaves = region != self.region && !self.map.is_colocated();
         for family in &mut self.families {
             let is_full = |writer: &FileWriter| writer.byte_count() >= FILE_BYTES;
-            if region != self.region || family.writer.as_ref().is_some_and(is_full) {
+            if leaves {
                 close(family)?;
+            } else if family.writers.get(&region).is_some_and(is_full)
+                && let Some(full) = family.writers.remove(&region)
+            {
+                full.finish()?;
             }
         }
         self.region = region;
@@ -542,7 +552,7 @@ impl LoadStream {
 }
 
 fn close(family: &mut FamilyLoad) -> Result<()> {
-    if let Some(writer) = family.writer.take() {
+    for writer in std::mem::take(&mut family.writers).into_values() {
         debug_assert!(!row_of(&family.last_key).is_empty());
         writer.finish()?;
     }

@@ -128,8 +128,11 @@ pub struct TableDescriptor {
     pub split_points: Vec<Vec<u8>>,
     /// Size of a region's memstores at which they are flushed. `None`: the store's default.
     pub memstore_flush_bytes: Option<u64>,
-    /// Policy of automatic splits.
+    /// Policy of automatic splits; a colocated table has none of its own.
     pub split: SplitOptions,
+    /// The base table whose regions its regions follow ([`crate::colocation`]); `None`: it has
+    /// regions of its own.
+    pub colocated_with: Option<TableId>,
 }
 
 /// Descriptor of a column family.

@@ -54,6 +54,7 @@ tagged_fields!(TableDescriptor {
     6 split_points,
     7 memstore_flush_bytes,
     8 split,
+    9 colocated_with,
 });
 
 tagged_fields!(FamilyDescriptor {

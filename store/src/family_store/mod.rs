@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
+use crate::colocation::Partitioning;
 use crate::compaction::{
     CellFilter, FilteredSink, NoProgress, OutputSpec, RewriteProgress, RunWriter, rewrite,
 };
@@ -168,7 +169,7 @@ impl FamilyStore {
         context: Arc<StoreContext>,
         place: FamilyLocation,
         (family_index, family): (u8, Arc<FamilyDescriptor>),
-        rows: RowRange,
+        (rows, partitioning): (RowRange, Partitioning),
         files: &[FileRecord],
     ) -> Result<FamilyStore> {
         let env = &context.options.env;
@@ -183,7 +184,10 @@ impl FamilyStore {
                 Err(error) => Err(of_present(&path, error)?),
                 Ok(file) => {
                     check_identity(&file, &record)?;
-                    let within = file.within(&rows);
+                    let within = match partitioning {
+                        Partitioning::Row => file.within(&rows),
+                        Partitioning::BaseRow => of_region(file, place.region, &rows).map(Some),
+                    };
                     within.and_then(|file| file.ok_or_else(|| Error::corrupt(&path, 0, ROWLESS)))
                 }
             };
@@ -224,7 +228,10 @@ impl FamilyStore {
             cache,
             place,
             family_index,
-            rows,
+            rows: match partitioning {
+                Partitioning::Row => rows,
+                Partitioning::BaseRow => RowRange::default(),
+            },
             view: VersionedValue::new(view),
             pending: Mutex::new(Pending { next_file, flush: None }),
             flushing: Mutex::new(()),
@@ -617,6 +624,15 @@ fn check_runs(live: &[(FileRecord, LiveFile)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Restricts a file of a region of a colocated table to its base rows, if another region wrote it.
+fn of_region(file: StoreFile, region: RegionId, rows: &RowRange) -> Result<StoreFile> {
+    let is_own = file.identity().is_some_and(|identity| identity.region == region);
+    match is_own || rows.covers(&RowRange::default()) {
+        true => Ok(file),
+        false => file.of_base_rows(rows),
+    }
 }
 
 /// Checks that a file is the one that the manifest lists.

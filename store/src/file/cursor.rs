@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
+use crate::colocation::Partitioning;
 use crate::error::{Error, Result};
 use crate::file::columnar::{ColumnSlice, Span, WalkBackOutcome, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
@@ -77,6 +78,24 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         });
     }
 
+    /// Ends a move: skips the rows of other regions, and stamps the key.
+    fn arrive(&mut self, mut moved: Result<()>) -> Result<()> {
+        while moved.is_ok() && self.is_elsewhere() {
+            moved = self.skip_row_unstamped();
+        }
+        self.stamp();
+        moved
+    }
+
+    /// Returns whether the current row belongs to another region, which has the file, too. Not for
+    /// a get: its row is of the region.
+    fn is_elsewhere(&self) -> bool {
+        let Some(rows) = self.file.base_rows().filter(|_| !self.is_of_one_row) else {
+            return false;
+        };
+        self.cursor.key().is_some_and(|key| !Partitioning::BaseRow.holds(rows, row_of(key)))
+    }
+
     /// Returns a cursor that begins with the first row at or after `start`.
     pub fn forward(file: F, start: &[u8], caching: Caching) -> Result<FileCursor<F>> {
         FileCursor::new(file, RowOrder::Forward, caching).at(start)
@@ -97,20 +116,20 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     }
 
     fn at(mut self, start: &[u8]) -> Result<FileCursor<F>> {
-        let start = self.file.part().map_or(start, |part| start.max(&part.rows.start));
+        let start = self.file.range().map_or(start, |rows| start.max(&rows.start));
         let start = row_start_key(start);
-        self.seek_key(&start)?;
-        self.stamp();
+        let moved = self.seek_key(&start);
+        self.arrive(moved)?;
         Ok(self)
     }
 
     /// Returns a cursor that begins with the last row before `stop` and moves backwards.
     pub fn reverse(file: F, stop: Option<&[u8]>, caching: Caching) -> Result<FileCursor<F>> {
-        let end = file.part().and_then(|part| part.rows.stop.as_deref());
+        let end = file.range().and_then(|rows| rows.stop.as_deref());
         let before = stop.into_iter().chain(end).min().map(row_start_key);
         let mut cursor = FileCursor::new(file, RowOrder::Reverse, caching);
-        cursor.seek_before(before)?;
-        cursor.stamp();
+        let moved = cursor.seek_before(before);
+        cursor.arrive(moved)?;
         Ok(cursor)
     }
 
@@ -324,6 +343,9 @@ impl FileCursor {
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<ColumnSlice>> {
         let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
+        if self.file.base_rows().is_some() {
+            return Ok(None);
+        }
         // In an adopted file the sequences in the block are not those of its cells.
         let adopted = self.file.adopted();
         let sees_all = |span: &Span| {
@@ -517,11 +539,18 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
 
     fn advance(&mut self) -> Result<()> {
         let moved = self.advance_unstamped();
-        self.stamp();
-        moved
+        self.arrive(moved)
     }
 
     fn walk(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
+        if self.file.base_rows().is_some() {
+            while let Some(parts) = self.key().and_then(KeyParts::decode)
+                && show(parts, self.value())
+            {
+                self.advance()?;
+            }
+            return Ok(());
+        }
         let walked = match self.file.adopted() {
             None => self.walk_unstamped(show),
             Some(sequence) => {
@@ -534,26 +563,22 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
 
     fn skip_column(&mut self) -> Result<()> {
         let moved = self.skip_column_unstamped();
-        self.stamp();
-        moved
+        self.arrive(moved)
     }
 
     fn seek_column(&mut self, qualifier: &[u8]) -> Result<()> {
         let moved = self.seek_column_unstamped(qualifier);
-        self.stamp();
-        moved
+        self.arrive(moved)
     }
 
     fn skip_row(&mut self) -> Result<()> {
         let moved = self.skip_row_unstamped();
-        self.stamp();
-        moved
+        self.arrive(moved)
     }
 
     fn seek_row(&mut self, row: &[u8]) -> Result<()> {
         let moved = self.seek_row_unstamped(row);
-        self.stamp();
-        moved
+        self.arrive(moved)
     }
 
     fn open(&mut self) -> Result<bool> {

@@ -3,10 +3,14 @@
 //! Both daughters link to the whole file until a compaction rewrites their part. A cursor begins
 //! in the part, and readers of a region stop at its end, so no cursor checks it. The file's
 //! properties (first and last row, size, cells) are those of the part.
+//!
+//! The rows of one region of a colocated table are not adjacent in such a file: a cursor skips the
+//! others, and the properties are those of the whole file.
 
 use std::ops::Range;
 
 use crate::cell::{row_of, row_start_key};
+use crate::colocation::Partitioning;
 use crate::descriptor::RowRange;
 use crate::error::Result;
 use crate::file::cursor::FileCursor;
@@ -34,9 +38,27 @@ impl StoreFile {
         }
         let (from, to) = (self.offset_of(Some(&first))?, self.offset_of(Some(&last))?);
         debug_assert!(rows.contains(&first) && rows.contains(&last), "the part is of the region");
-        let part = HalfFileRange { rows: rows.clone(), from, to };
+        let partitioning = Partitioning::Row;
+        let part = HalfFileRange { rows: rows.clone(), partitioning, from, to };
         self.take_part(part, first, last);
         Ok(Some(self))
+    }
+
+    /// Restricts a file of a colocated table to the rows of these base rows.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading the index.
+    pub fn of_base_rows(mut self, rows: &RowRange) -> Result<StoreFile> {
+        let Range { start: from, end: to } = self.extent()?;
+        let (first, last) = {
+            let properties = self.properties();
+            (properties.first_row.clone(), properties.last_row.clone())
+        };
+        let partitioning = Partitioning::BaseRow;
+        let part = HalfFileRange { rows: rows.clone(), partitioning, from, to };
+        self.take_part(part, first, last);
+        Ok(self)
     }
 
     /// Returns a row in the middle of the file, or of its part: about as many bytes are before it

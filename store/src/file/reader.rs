@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, FamilyCache};
 use crate::cell::Sequence;
+use crate::colocation::Partitioning;
 use crate::descriptor::{BloomFilter, FileIdentity, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
@@ -48,6 +49,8 @@ pub struct StoreFile {
 #[derive(Debug, Clone)]
 pub(super) struct HalfFileRange {
     pub(super) rows: RowRange,
+    /// The assignment of rows to that range.
+    pub(super) partitioning: Partitioning,
     /// Offset of its first data block.
     pub(super) from: u64,
     /// Offset of its last data block.
@@ -168,6 +171,18 @@ impl StoreFile {
 
     pub(super) fn part(&self) -> Option<&HalfFileRange> {
         self.part.as_ref()
+    }
+
+    /// Returns the range of rows that the file is restricted to, if it is one.
+    pub(super) fn range(&self) -> Option<&RowRange> {
+        let part = self.part.as_ref()?;
+        (part.partitioning == Partitioning::Row).then_some(&part.rows)
+    }
+
+    /// Returns the range of base rows whose rows the file is restricted to, if it is one.
+    pub(super) fn base_rows(&self) -> Option<&RowRange> {
+        let part = self.part.as_ref()?;
+        (part.partitioning == Partitioning::BaseRow).then_some(&part.rows)
     }
 
     /// Restricts the file and its properties to a part.

@@ -18,6 +18,7 @@ fn table(id: u32) -> ManifestEdit {
             split_points: Vec::new(),
             memstore_flush_bytes: None,
             split: SplitOptions::default(),
+            colocated_with: None,
         }
         .into(),
         regions: vec![RegionRecord {

@@ -70,6 +70,10 @@ impl Store {
     ) -> Result<NormalizerPlan> {
         let table = self.engine().table(table)?;
         let descriptor = Arc::clone(&table.descriptor());
+        if descriptor.colocated_with.is_some() {
+            // Its regions follow those of its base table.
+            return Ok(NormalizerPlan { enabled: false, target_bytes: 0, actions: Vec::new() });
+        }
         let map = Arc::clone(&table.regions());
         let regions: Vec<SizedRegion> =
             map.all().iter().map(|region| sized(region, rules.min_age)).collect();

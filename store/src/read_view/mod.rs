@@ -94,6 +94,16 @@ impl ReadView {
         ReadView { active: memstore, ..self.files_only() }
     }
 
+    /// Adds the memstores and files of another region of a colocated table, whose rows are
+    /// others. For scans only.
+    pub(crate) fn join(&mut self, other: &ReadView) {
+        let others = other.memstores().filter(|memstore| !memstore.is_empty());
+        self.frozen.extend(others.map(|memstore| (Arc::clone(memstore), Sequence(0))));
+        self.runs.extend(other.runs.iter().cloned());
+        self.damage = self.damage.take().or_else(|| other.damage.clone());
+        self.history_begin = self.history_begin.max(other.history_begin);
+    }
+
     /// Returns the family of the view.
     pub fn family(&self) -> &Arc<FamilyDescriptor> {
         &self.family

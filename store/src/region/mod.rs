@@ -34,7 +34,7 @@ pub(crate) use gate::WriteGuard;
 pub(crate) use held_flushes::{HeldFiles, HeldFlushes};
 pub use load::LoadStatistics;
 pub(crate) use load::Volume;
-pub(crate) use map::RegionMap;
+pub(crate) use map::{MapSection, RegionMap};
 pub(crate) use split_policy::{SplitMetrics as SplitFacts, is_due as is_split_due, unsplit_bytes};
 
 use std::path::{Path, PathBuf};
@@ -47,6 +47,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
+use crate::colocation::Partitioning;
 use crate::description::RegionDescription;
 use crate::descriptor::{FamilyDescriptor, FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
@@ -172,6 +173,7 @@ pub(crate) struct Region {
     id: RegionId,
     table: TableId,
     rows: RowRange,
+    partitioning: Partitioning,
     directory: PathBuf,
     context: Arc<StoreContext>,
     families: ArcSwap<Vec<Arc<FamilyStore>>>,
@@ -240,6 +242,7 @@ impl Region {
             id: record.id,
             table: descriptor.id,
             rows,
+            partitioning: Partitioning::of(descriptor),
             directory,
             context: Arc::clone(context),
             families: ArcSwap::from_pointee(families),
@@ -320,6 +323,11 @@ impl Region {
     /// Returns its id.
     pub(crate) fn id(&self) -> RegionId {
         self.id
+    }
+
+    /// Returns the assignment of the table's rows to regions.
+    pub(crate) fn partitioning(&self) -> Partitioning {
+        self.partitioning
     }
 
     /// Returns its table.
@@ -856,7 +864,7 @@ fn open_family(
         Arc::clone(context),
         place,
         (index as u8, Arc::new(descriptor.families[index].clone())),
-        rows.clone(),
+        (rows.clone(), Partitioning::of(descriptor)),
         files,
     )?;
     Ok(Arc::new(store))

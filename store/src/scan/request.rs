@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::cell::{CellRef, CellType, Sequence, Timestamp};
+use crate::descriptor::RowRange;
 use crate::layout::SectionSelection;
 use crate::scan::TimeRange;
 use crate::scan::filter::{Filter, prefix_end};
@@ -145,6 +146,8 @@ pub struct Scan {
     pub batch_bytes: usize,
     /// Filter on rows and cells.
     pub filter: Option<Filter>,
+    /// Base rows to whose rows a scan of a colocated table is restricted; `None` for all.
+    pub base_rows: Option<RowRange>,
     /// Position within the range at which the scan begins: set by
     /// [`Scanner::rest`](crate::scanner::Scanner::rest).
     pub position: ScanPosition,
@@ -170,6 +173,7 @@ impl Scan {
             batch: None,
             batch_bytes: 256 << 10,
             filter: None,
+            base_rows: None,
             position: ScanPosition::Start,
         }
     }

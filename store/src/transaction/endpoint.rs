@@ -19,7 +19,7 @@ use crate::endpoint_calls::{CallProgress, EndpointCallStatus};
 use crate::error::{Error, Result, Veto};
 use crate::observer::{EndpointCallMonitor, HookContext, guarded, no_endpoint};
 use crate::read_ahead::{Bounds, Producer, ReadAheadQueue, Take};
-use crate::region::Region;
+use crate::region::MapSection;
 use crate::scan::Scan;
 use crate::scanner::Scanner;
 use crate::transaction::scan_partitions::{
@@ -66,7 +66,7 @@ struct PartitionCall<'a, E: Endpoint> {
 /// One page.
 struct PageCall<'a, E: Endpoint> {
     call: &'a Call<'a, E>,
-    region: &'a Region,
+    section: MapSection<'a>,
     ranges: Vec<PartitionRange>,
     /// Number of rows read.
     rows: AtomicU64,
@@ -200,11 +200,12 @@ impl<E: Endpoint> Producer for PartitionCall<'_, E> {
         let Some((first, _)) = self.rest.ranges.first() else { return Ok(None) };
         let call = self.call;
         let _turn = call.reader.turn();
-        let region = call.reader.region_of(first);
-        let Page { response, rest } = call.page(&region, &self.rest.ranges)?;
+        let map = call.reader.regions();
+        let section = map.section(map.section_of(first));
+        let Page { response, rest } = call.page(section, &self.rest.ranges)?;
         let from = match rest {
             Some(row) => Some(row),
-            None => region.stop().map(<[u8]>::to_vec),
+            None => section.stop.map(<[u8]>::to_vec),
         };
         let rest = |from: Vec<u8>| within(&self.rest.ranges, &from, None);
         self.rest.ranges = from.map_or_else(Vec::new, rest);
@@ -259,23 +260,23 @@ impl AttachedEndpoint<'_> {
 
 impl<E: Endpoint> Call<'_, E> {
     /// Computes a page of the remaining ranges, in one region.
-    fn page(&self, region: &Region, rest: &[PartitionRange]) -> Result<Page<E::Response>> {
+    fn page(&self, section: MapSection<'_>, rest: &[PartitionRange]) -> Result<Page<E::Response>> {
         match self.watch {
-            None => guarded(self.endpoint.name(), || self.page_within(region, rest, None)),
-            Some(watch) => watch.run(1, |hook| self.page_within(region, rest, Some(hook))),
+            None => guarded(self.endpoint.name(), || self.page_within(section, rest, None)),
+            Some(watch) => watch.run(1, |hook| self.page_within(section, rest, Some(hook))),
         }
     }
 
     fn page_within(
         &self,
-        region: &Region,
+        section: MapSection<'_>,
         rest: &[PartitionRange],
         hook: Option<&HookContext<'_>>,
     ) -> Result<Page<E::Response>> {
         let page = PageCall {
             call: self,
-            region,
-            ranges: within(rest, region.start(), region.stop()),
+            section,
+            ranges: within(rest, section.start, section.stop),
             rows: AtomicU64::new(0),
             began_micros: self.now_micros(),
             hook,
@@ -314,7 +315,7 @@ impl<E: Endpoint> PageCall<'_, E> {
 
 impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
     fn region(&self) -> RegionId {
-        self.region.id()
+        self.section.regions[0].id()
     }
 
     fn ranges(&self) -> &[PartitionRange] {
@@ -323,10 +324,10 @@ impl<E: Endpoint> EndpointContext for PageCall<'_, E> {
 
     fn scan(&self, mut scan: Scan) -> Result<Scanner> {
         let observers = self.call.reader.show(&mut scan)?;
-        if scan.start.as_slice() < self.region.start() {
-            scan.start = self.region.start().to_vec();
+        if scan.start.as_slice() < self.section.start {
+            scan.start = self.section.start.to_vec();
         }
-        scan.stop = earlier_stop(scan.stop, self.region.stop());
+        scan.stop = earlier_stop(scan.stop, self.section.stop);
         self.call.reader.open(scan, observers)
     }
 

@@ -90,6 +90,7 @@ impl RegionSlot<'_> {
     /// Moves on to the region of `row`, if the current one ends before it.
     fn move_to(&mut self, row: &[u8], first_of_table: usize, writes: &mut CommitWrites) {
         if let Some(region) = self.map.all().get(self.region)
+            && !self.map.is_colocated()
             && region.stop().is_none_or(|stop| row < stop)
         {
             return;

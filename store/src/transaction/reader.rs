@@ -315,11 +315,6 @@ impl TableReader {
         Arc::clone(&self.table.regions())
     }
 
-    /// Returns the region that holds a row at present.
-    pub(super) fn region_of(&self, row: &[u8]) -> Arc<Region> {
-        Arc::clone(self.table.regions().of_row(row))
-    }
-
     /// Cuts ranges (half-open, ascending, disjoint) into scan partitions that can be read in
     /// parallel: at the present region boundaries, with large regions in several partitions. A
     /// hint for sharing work: a scan of a partition is correct even if regions change. Returns

@@ -2,15 +2,15 @@
 //!
 //! Ranges are cut at region boundaries, and a region with large files at rows about
 //! [`Options::parallel_piece_bytes`](crate::Options::parallel_piece_bytes) apart, so that a table
-//! of one region keeps all cores busy too. (Phoenix cuts regions at guide posts that it gathers
-//! with its statistics; here the block index of the files provides the rows.) The partitions are
-//! only a hint for sharing work: reading one is correct even if regions split, merge or move
-//! meanwhile.
+//! of one region keeps all cores busy too. A colocated table is cut at rows of its largest region.
+//! (Phoenix cuts regions at guide posts that it gathers with its statistics; here the block index
+//! of the files provides the rows.) The partitions are only a hint for sharing work: reading one is
+//! correct even if regions split, merge or move meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::region::{Region, RegionMap};
+use crate::region::{MapSection, Region, RegionMap};
 
 /// A half-open range of rows; `None` at the end means open.
 pub type PartitionRange = (Vec<u8>, Option<Vec<u8>>);
@@ -44,13 +44,22 @@ pub(super) fn cut(
     piece_bytes: Option<u64>,
 ) -> ScanPartitions {
     let mut cut = ScanPartitions { parts: Vec::new(), region_count: 0 };
-    for region in map.all() {
-        let rest = within(ranges, region.start(), region.stop());
+    for index in 0..map.section_count() {
+        let MapSection { regions, start, stop } = map.section(index);
+        let rest = within(ranges, start, stop);
         if rest.is_empty() {
             continue;
         }
         cut.region_count += 1;
-        let starts = piece_bytes.map_or_else(Vec::new, |bytes| piece_starts(region, &rest, bytes));
+        let largest = regions.iter().max_by_key(|region| match regions.len() {
+            1 => 0,
+            _ => region.compaction_figures().file_bytes,
+        });
+        // The regions of a colocated table have a share of each piece.
+        let bytes = piece_bytes.map(|bytes| (bytes / regions.len() as u64).max(1));
+        let starts = largest.zip(bytes);
+        let starts =
+            starts.map_or_else(Vec::new, |(region, bytes)| piece_starts(region, &rest, bytes));
         let stops = starts.iter().map(|start| Some(start.as_slice())).chain([None]);
         let starts = [&[] as &[u8]].into_iter().chain(starts.iter().map(Vec::as_slice));
         let pieces = starts.zip(stops).map(|(start, stop)| within(&rest, start, stop));

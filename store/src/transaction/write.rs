@@ -268,6 +268,9 @@ impl Transaction {
             return false;
         }
         let map = table.regions();
+        if map.is_colocated() {
+            return false;
+        }
         let region = map.of_row(&first.row);
         if region.stop().is_some_and(|stop| last.row.as_slice() >= stop) {
             return false;

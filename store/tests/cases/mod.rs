@@ -3,6 +3,7 @@
 mod attached_endpoints;
 mod bulk_loads;
 mod changed_families;
+mod colocated;
 mod checkpoints;
 mod compactions;
 mod concurrent;
@@ -74,6 +75,7 @@ fn descriptor(split_points: &[&str], region_replication: u8) -> TableDescriptor 
         split_points: split_points.iter().map(|point| point.as_bytes().to_vec()).collect(),
         memstore_flush_bytes: None,
         split: SplitOptions::disabled(),
+        colocated_with: None,
     }
 }
 

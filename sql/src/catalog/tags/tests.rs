@@ -74,6 +74,7 @@ fn descriptor(id: u32, compaction: CompactionPolicy) -> TableDescriptor {
             normalizer_target_bytes: Some(1 << 20),
             normalizer_target_regions: Some(4),
         },
+        colocated_with: Some(TableId(id + 1)),
     }
 }
 

@@ -132,6 +132,7 @@ impl Ddl<'_> {
             self.check_cell_clients(&catalog, table, &record)?;
         }
         check_cell_options(&record)?;
+        relation_assembly::check_replicas(&record)?;
         check_normalizer_targets(&record)?;
         if record.descriptor != before.descriptor || cell_ttl != before.cell_ttl {
             let layout = relation_assembly::base_layout(&catalog, &record)?;

@@ -65,6 +65,10 @@ impl Ddl<'_> {
             );
             return Err(Error::not_supported(what, "Detach the coprocessor first."));
         }
+        if let Some(index) = table.indexes.iter().find(|index| index.spec.local) {
+            let hint = format!("Drop index {} first, and create it again.", index.name);
+            return Err(Error::not_supported("SALT_BUCKETS of a table with local indexes", hint));
+        }
         if table.is_maintained() {
             let hint = "Create the view again, with the option salt_buckets.";
             return Err(Error::not_supported(
@@ -141,6 +145,10 @@ impl Ddl<'_> {
         };
         if index.spec.layout.salt_buckets == buckets {
             return Ok(None);
+        }
+        if index.spec.local {
+            let hint = format!("Change those of the table: ALTER TABLE {} SET (…).", table.name);
+            return Err(Error::not_supported("SALT_BUCKETS of a local index", hint));
         }
         if index.spec.deferrable_unique {
             // Equal keys must be neighbours for the check at the end of a transaction.

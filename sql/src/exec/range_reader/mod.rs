@@ -33,6 +33,8 @@ pub(super) struct RowOptions {
     pub limit: Option<u64>,
     /// Descending order.
     pub reverse: bool,
+    /// Rows of the table whose entries of a local index are read; `None` for all.
+    pub base_rows: Option<store::descriptor::RowRange>,
     /// Rule by which rows are skipped; there is no maximum number of rows then.
     pub skip: Option<Arc<PrefixSkip>>,
 }
@@ -94,6 +96,7 @@ impl RangeReader {
             time_range: self.options.versions.range,
             row_versions: self.options.versions.of_rows,
             limit: self.options.limit,
+            base_rows: self.options.base_rows.clone(),
             ..self.options.columns.scan(Scan::range(range.start, range.stop))
         };
         self.scanner = Some(self.table.scan(scan)?);

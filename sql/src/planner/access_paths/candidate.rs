@@ -42,6 +42,8 @@ pub(in crate::planner) struct PathCandidate {
     pub branches: Vec<Vec<KeyCondition>>,
     /// See [`AccessPath::inverted`](crate::plan::scan::AccessPath::inverted).
     pub inverted: Option<InvertedCondition>,
+    /// See [`AccessPath::base_conditions`](crate::plan::scan::AccessPath::base_conditions).
+    pub base_conditions: Vec<KeyCondition>,
     /// Number of keys or ranges.
     pub shape: PathShape,
     /// Conjuncts that restrict the rows that are read, by position.

@@ -207,10 +207,24 @@ fn of_table_column(table: &Table, position: usize, key: KeyColumn) -> KeyPart {
     }
 }
 
+fn primary_parts(table: &Table) -> Vec<KeyPart> {
+    table.layout.key.iter().map(|&key| of_table_column(table, key.column, key)).collect()
+}
+
+/// Returns the conditions on the leading columns of a table's key, if they restrict the regions
+/// that a local index is read in.
+fn base_conditions(index: &Index, question: &ScanRequirements<'_>) -> Vec<KeyCondition> {
+    let table = &question.scan.table;
+    if !index.spec.local || table.layout.salt_buckets > 0 {
+        return Vec::new();
+    }
+    let conjuncts: Vec<&Expr> = question.conjuncts.iter().collect();
+    leading(&primary_parts(table), (&conjuncts, &[]), false).conditions
+}
+
 fn primary(question: &ScanRequirements<'_>) -> PathCandidate {
     let table = &question.scan.table;
-    let parts: Vec<KeyPart> =
-        table.layout.key.iter().map(|&key| of_table_column(table, key.column, key)).collect();
+    let parts = primary_parts(table);
     candidate(question, &parts, None, table.id, Arc::clone(&table.layout))
 }
 
@@ -246,6 +260,7 @@ fn secondary(index: &Arc<Index>, question: &ScanRequirements<'_>) -> PathCandida
         candidate(question, &parts, Some(index), spec.store_table, Arc::clone(&spec.layout));
     candidate.rest.retain(|&position| !is_of_all_entries(index, &question.conjuncts[position]));
     candidate.answered = without(question.conjuncts.len(), &candidate.rest);
+    candidate.base_conditions = base_conditions(index, question);
     candidate
 }
 
@@ -282,6 +297,7 @@ fn inverted(
         conditions: Vec::new(),
         branches: Vec::new(),
         inverted: Some(InvertedCondition::All(conditions)),
+        base_conditions: base_conditions(index, question),
         shape: PathShape::Ranges(1),
         answered,
         rest: (0..question.conjuncts.len()).collect(),
@@ -307,6 +323,8 @@ fn candidate(
     let known = known_of_rows(question);
     let known: Vec<&Expr> = known.iter().collect();
     let mut found = leading(parts, (&conjuncts, &known), index.is_some());
+    // The row key of an entry of a local index is longer.
+    found.whole &= !index.is_some_and(|index| index.spec.local);
     let order = match order_of(parts, &found.conditions, question.order) {
         None => merged_order(parts, &mut found, question),
         order => order,
@@ -327,6 +345,7 @@ fn candidate(
         store_table,
         layout,
         inverted: None,
+        base_conditions: Vec::new(),
         shape,
         answered: (0..done.len()).filter(|&position| done[position]).collect(),
         rest: (0..done.len()).filter(|&position| !done[position]).collect(),
@@ -465,7 +484,7 @@ fn branched(
         if found.conditions.is_empty() || count > RANGES_MAX {
             return None;
         }
-        whole &= found.whole;
+        whole &= found.whole && !plain.index.as_ref().is_some_and(|index| index.spec.local);
         exact &= found.done[..own.len()].iter().all(|&done| done);
         answered.iter_mut().zip(&found.done[own.len()..]).for_each(|(all, &one)| *all &= one);
         branches.push(found.conditions);
@@ -482,6 +501,7 @@ fn branched(
         layout: Arc::clone(&plain.layout),
         conditions: Vec::new(),
         inverted: None,
+        base_conditions: Vec::new(),
         answered: without(question.conjuncts.len(), &rest),
         shape: if whole { PathShape::Points(count) } else { PathShape::Ranges(count) },
         rest,

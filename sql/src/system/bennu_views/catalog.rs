@@ -42,6 +42,7 @@ system_view! {
         table_name Text = table.full_name().short(), "Table";
         state Text = index_state(&index, build.as_ref()), "[State](create-index.md#states), such as `active`";
         salt_buckets Int4 = index.spec.layout.salt_buckets, "Number of salt buckets; 0: not salted";
+        local Bool = index.spec.local, "Whether its entries are in the regions of their rows";
         rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries a stored build has written";
         error Text = build.as_ref().and_then(|build| build.error.clone()), "Error of the failed build";
     }

@@ -168,7 +168,7 @@ fn columnar_rates() {
                 context,
                 place(path),
                 (0, family),
-                RowRange::default(),
+                (RowRange::default(), Partitioning::Row),
                 &[FileRecord::alone(FileId(1), 0)],
             );
             let store = store.unwrap();

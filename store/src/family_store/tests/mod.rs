@@ -14,6 +14,7 @@ use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellBatch, CellRef, CellType, expiring_value, split_expiring};
+use crate::colocation::Partitioning;
 use crate::compaction::CompactionRequest;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
@@ -68,7 +69,7 @@ fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> Fami
         context(env),
         place("/r1"),
         (0, Arc::new(family.clone())),
-        RowRange::default(),
+        (RowRange::default(), Partitioning::Row),
         files,
     )
     .unwrap()
@@ -888,9 +889,14 @@ fn family_store_throughput() {
     let cache = Arc::new(BlockCache::new(200 << 20));
     let context = Arc::new(StoreContext { options, cache, database: DatabaseId(1) });
     let family = Arc::new(FamilyDescriptor::new("f"));
-    let store =
-        FamilyStore::open(context, place(directory.path()), (0, family), RowRange::default(), &[])
-            .unwrap();
+    let store = FamilyStore::open(
+        context,
+        place(directory.path()),
+        (0, family),
+        (RowRange::default(), Partitioning::Row),
+        &[],
+    )
+    .unwrap();
     let count = 1_000_000_u64;
     let row = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
     let measure = |what: &str, work: &mut dyn FnMut()| {

@@ -291,6 +291,7 @@ impl ScheduleRun {
             split_points: points.iter().map(|point| point.as_bytes().to_vec()).collect(),
             memstore_flush_bytes: None,
             split: SplitOptions::disabled(),
+            colocated_with: None,
         }
     }
 
