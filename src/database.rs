@@ -44,6 +44,7 @@ impl Database {
         options: Options,
         engine: EngineOptions,
     ) -> Result<Database> {
+        let options = Options { holds_recovered_versions: true, ..options };
         let store = Store::open(directory, options)?;
         Ok(Database { engine: Engine::open(store, engine)? })
     }

@@ -43,6 +43,10 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 const DISCONNECT_CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// Period of the search for index builds that no session has.
 const INDEX_BUILD_PERIOD: Duration = Duration::from_secs(1);
+/// Period of the rounds in which the server follows eventual indexes.
+const INDEX_FOLLOW_PERIOD: Duration = Duration::from_millis(20);
+/// Period of the search for eventual indexes that writers maintain.
+const INDEX_HANDOVER_PERIOD: Duration = Duration::from_millis(250);
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -150,18 +154,41 @@ struct TablePass {
     name: &'static str,
     /// Returns whether there may be something to do.
     is_due: fn(&Engine) -> bool,
+    /// True if that may read files, so that it is called outside of the event loop.
+    reads_files: bool,
     /// Runs the pass; returns the number of changes.
     run: fn(&mut Session) -> sql::Result<usize>,
 }
 
-static AUTO_ANALYZE: TablePass =
-    TablePass { name: "auto-analyze", is_due: |_| true, run: Session::analyze_due };
-static NORMALIZER: TablePass =
-    TablePass { name: "normalizer", is_due: |_| true, run: Session::normalize_due };
+static AUTO_ANALYZE: TablePass = TablePass {
+    name: "auto-analyze",
+    is_due: |_| true,
+    reads_files: false,
+    run: Session::analyze_due,
+};
+static NORMALIZER: TablePass = TablePass {
+    name: "normalizer",
+    is_due: |_| true,
+    reads_files: false,
+    run: Session::normalize_due,
+};
 static INDEX_BUILD: TablePass = TablePass {
     name: "index build",
     is_due: |engine| engine.due_builds().is_ok_and(|builds| !builds.is_empty()),
+    reads_files: true,
     run: Session::build_due,
+};
+static INDEX_FOLLOW: TablePass = TablePass {
+    name: "eventual indexes",
+    is_due: Engine::followers_are_behind,
+    reads_files: false,
+    run: Session::follow_due,
+};
+static INDEX_HANDOVER: TablePass = TablePass {
+    name: "index handover",
+    is_due: Engine::has_handovers,
+    reads_files: true,
+    run: Session::hand_over_due,
 };
 
 impl Server {
@@ -200,6 +227,8 @@ impl Server {
             (&AUTO_ANALYZE, config.analyze_period),
             (&NORMALIZER, config.normalizer_period),
             (&INDEX_BUILD, Some(INDEX_BUILD_PERIOD)),
+            (&INDEX_FOLLOW, Some(INDEX_FOLLOW_PERIOD)),
+            (&INDEX_HANDOVER, Some(INDEX_HANDOVER_PERIOD)),
         ];
         let passes = passes.into_iter().filter_map(|(pass, period)| Some((pass, period?)));
         let (service, passes) = (Arc::new(service), passes.collect());
@@ -286,10 +315,12 @@ async fn table_pass_loop(service: Arc<Service>, pass: &'static TablePass, period
             () = until_stopping(&mut stopping) => return,
             () = tokio::time::sleep(period) => {}
         }
-        // The check may read files.
         let engine = Arc::clone(service.database.engine());
-        let check = tokio::task::spawn_blocking(move || (pass.is_due)(&engine));
-        if !check.await.unwrap_or(false) {
+        let is_due = match pass.reads_files {
+            true => tokio::task::spawn_blocking(move || (pass.is_due)(&engine)).await,
+            false => Ok((pass.is_due)(&engine)),
+        };
+        if !is_due.unwrap_or(false) {
             continue;
         }
         let mut session = service.database.session(DEFAULT_USER);

@@ -229,6 +229,12 @@ const ADVICE: &[(&str, &[&str])] = &[
     ),
     ("Rebuild it with REINDEX INDEX.", &["REINDEX INDEX t_v"]),
     ("Rebuild it with ALTER INDEX … REBUILD.", &["ALTER INDEX t_v ON t REBUILD"]),
+    ("Use ALTER INDEX … REBUILD.", &["ALTER INDEX t_v ON t REBUILD"]),
+    ("Use ALTER INDEX … CONSISTENCY = STRONG first.", &["ALTER INDEX t_v CONSISTENCY = STRONG"]),
+    (
+        "Use ALTER INDEX … CONSISTENCY = STRONG or EVENTUAL.",
+        &["ALTER INDEX t_v CONSISTENCY = EVENTUAL", "ALTER INDEX t_v CONSISTENCY = STRONG"],
+    ),
     (
         "Use ALTER INDEX … UNUSABLE, or drop the index.",
         &["ALTER INDEX t_v UNUSABLE", "ALTER INDEX t_v USABLE"],

@@ -66,7 +66,8 @@ pub fn eval_context<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext
 }
 
 impl<'a> RowState<'a> {
-    fn absent(layout: &RowLayout) -> RowState<'a> {
+    /// Returns the state of a row that does not exist.
+    pub fn absent(layout: &RowLayout) -> RowState<'a> {
         RowState { cells: SmallVec::from_elem(None, layout.cell_count()) }
     }
 

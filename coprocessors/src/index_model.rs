@@ -611,6 +611,7 @@ fn checked(
 ) -> index::CheckCounts {
     let context = EvalContext::default();
     let check = index::IndexCheck {
+        views: None,
         transaction,
         base_table: TABLE,
         spec,

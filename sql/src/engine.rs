@@ -4,7 +4,7 @@
 //! after its commit, and the planner reads table statistics through [`Statistics`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
@@ -40,7 +40,9 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogObject};
 use crate::error::{Error, Result};
+use crate::exec::FollowedViews;
 use crate::index_builds::{BUILDS_PREFIX, BuildClaim, IndexBuild, IndexBuilds, RunningBuild};
+use crate::index_followers::{FOLLOWERS_PREFIX, IndexFollowers, IndexPosition, LostIndex};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
@@ -117,6 +119,10 @@ pub struct Engine {
     pub(crate) spill: Arc<SpillArea>,
     /// The running index builds.
     pub(crate) index_builds: Arc<IndexBuilds>,
+    /// Followers of eventual indexes.
+    pub(crate) followers: IndexFollowers,
+    /// Version of the last catalog without an index to hand over.
+    handed_over: AtomicU64,
 }
 
 impl Engine {
@@ -146,6 +152,8 @@ impl Engine {
             prepared,
             spill,
             index_builds: Arc::default(),
+            followers: IndexFollowers::default(),
+            handed_over: AtomicU64::new(0),
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
@@ -207,6 +215,80 @@ impl Engine {
         let mut builds = self.stored_builds()?;
         builds.retain(|one| one.error.is_none() && !self.index_builds.is_running(one.index));
         Ok(builds)
+    }
+
+    /// Returns the stored positions of eventual indexes.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if a row is damaged; errors of the store.
+    pub(crate) fn stored_positions(&self) -> Result<Vec<IndexPosition>> {
+        let mut positions = Vec::new();
+        read_rows(&self.store, FOLLOWERS_PREFIX, |_, value| {
+            positions.push(decode(value)?);
+            Ok(())
+        })?;
+        Ok(positions)
+    }
+
+    /// Follows the eventual indexes from their stored positions on, if the store has retained all
+    /// versions since it was opened.
+    pub(crate) fn resume_followers(&self) -> Result<()> {
+        let catalog = self.catalog();
+        let positions = self.stored_positions()?;
+        for table in catalog.tables() {
+            for index in table.indexes.iter().filter(|index| index.is_followed) {
+                self.followers.begin(&self.store);
+                let stored = positions.iter().find(|one| {
+                    self.store.retains_recovered_versions()
+                        && one.index == index.oid
+                        && one.store_table == index.spec.store_table.0
+                        && one.base_table == table.id.0
+                        && one.sequence <= self.store.visible().0
+                });
+                match stored {
+                    Some(position) => {
+                        let rows = self.store.view(Some(Sequence(position.sequence)));
+                        let entries = self.store.view(None);
+                        let views = FollowedViews { rows, entries, time_micros: i64::MIN };
+                        self.followers.add(position.clone(), views);
+                    }
+                    None => {
+                        let (table, index) = (table.oid, index.oid);
+                        self.followers.lose(LostIndex { table, index, error: None });
+                    }
+                }
+            }
+        }
+        self.store.release_recovered_versions();
+        Ok(())
+    }
+
+    /// Returns the eventual indexes that writers maintain.
+    pub(crate) fn indexes_to_hand_over(&self) -> Vec<(u32, u32)> {
+        let catalog = self.catalog();
+        let of_table = |table: &Arc<Table>| {
+            let indexes = table.indexes.iter().filter(|index| index.is_to_hand_over());
+            indexes.map(|index| (table.oid, index.oid)).collect::<Vec<_>>()
+        };
+        let due: Vec<_> = catalog.tables().into_iter().flat_map(of_table).collect();
+        if due.is_empty() {
+            self.handed_over.store(catalog.version, Ordering::Relaxed);
+        }
+        due
+    }
+
+    /// Returns whether indexes are to be handed over to the server, or cannot be followed any
+    /// more.
+    pub fn has_handovers(&self) -> bool {
+        let is_new = self.handed_over.load(Ordering::Relaxed) != self.catalog.load().version;
+        !self.followers.lost(&self.store).is_empty()
+            || (is_new && !self.indexes_to_hand_over().is_empty())
+    }
+
+    /// Returns whether followed indexes may lack commits.
+    pub fn followers_are_behind(&self) -> bool {
+        self.followers.is_used() && self.followers.is_behind(&self.store)
     }
 
     /// Applies the catalog's descriptors of tables and their indexes to the store. Rows that are

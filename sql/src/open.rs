@@ -60,6 +60,7 @@ impl Engine {
         for table in catalog.tables() {
             engine.attach_observers(table, &catalog)?;
         }
+        engine.resume_followers()?;
         engine.drop_left_temporary()?;
         Ok(engine)
     }

@@ -517,6 +517,8 @@ fn index(
         collations: collations(record),
         texts: record.texts().cloned().collect(),
         deferral: record.deferral,
+        is_eventual: record.eventual,
+        is_followed: record.is_followed(),
         state: match state(record, &spec) {
             IndexState::Disabled => IndexState::Disabled,
             _ if !is_known => IndexState::Building,

@@ -46,7 +46,8 @@ impl RelationVisibility {
         since: Sequence,
         oldest: Option<Sequence>,
     ) {
-        let is_active = |index: &Index| index.state == IndexState::Active;
+        // The entries of an eventual index show an earlier moment than a snapshot.
+        let is_active = |index: &Index| index.state == IndexState::Active && !index.is_followed;
         let mut new = Vec::new();
         for entry in catalog.difference(before) {
             let Some(CatalogObject::Table(table, _)) = catalog.object(&entry) else { continue };

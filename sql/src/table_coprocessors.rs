@@ -49,7 +49,7 @@ use types::rowcode::RowLayout;
 use crate::catalog::Catalog;
 use crate::catalog::name::{ObjectName, PUBLIC};
 use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
-use crate::catalog::table::{IndexState, Table};
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::maintained_views::{self, MaintainedQuery};
@@ -308,7 +308,9 @@ impl CoprocessorRegistry {
             let observer = ConstraintObserver::new(Arc::clone(constraints));
             observers.push((CONSTRAINT_PRIORITY, Arc::new(observer)));
         }
-        for index in table.indexes.iter().filter(|one| one.state != IndexState::Disabled) {
+        let is_maintained =
+            |one: &&Arc<Index>| one.state != IndexState::Disabled && !one.is_followed;
+        for index in table.indexes.iter().filter(is_maintained) {
             let observer = IndexObserver::new(Arc::clone(&index.spec));
             observers.push((INDEX_PRIORITY, Arc::new(observer)));
         }

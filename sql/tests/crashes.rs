@@ -14,7 +14,11 @@ use store::{Options, Store};
 use crate::server::rows;
 
 pub(crate) fn open(env: &FaultEnv) -> Result<Arc<Engine>, Error> {
-    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
+    let options = Options {
+        env: Arc::new(env.clone()),
+        holds_recovered_versions: true,
+        ..Options::default()
+    };
     Engine::open(Store::open(Path::new("/data"), options)?, EngineOptions::default())
 }
 

@@ -11,6 +11,7 @@ mod crashes;
 mod definitions;
 mod deferrable_unique;
 mod error_places;
+mod eventual_crash;
 mod expiry;
 mod family_crash;
 mod foreign_keys;

@@ -89,6 +89,7 @@ pub(crate) fn index_differences(engine: &Engine, table: &str) -> Vec<(String, Ch
     transaction.begin_statement();
     let compared = |index: &Arc<Index>| {
         let inputs = IndexCheck {
+            views: None,
             transaction: &transaction,
             base_table: table.id,
             spec: &index.spec,

@@ -249,6 +249,23 @@ impl Engine {
         self.wal.durable().min(self.applied.current())
     }
 
+    /// Opens a snapshot that retains all versions.
+    pub(crate) fn hold_all_versions(&self) -> Snapshot {
+        let now_micros = self.options().env.now_micros();
+        self.reads
+            .snapshots
+            .open(SnapshotPurpose::Statement, 0, || Horizon { snapshot: Sequence(0), now_micros })
+    }
+
+    /// Opens a snapshot of the commits up to `sequence`, whose versions are retained.
+    pub(crate) fn open_snapshot_at(&self, sequence: Sequence) -> Snapshot {
+        let now_micros = self.options().env.now_micros();
+        let snapshot = sequence.min(self.visible());
+        self.reads
+            .snapshots
+            .open(SnapshotPurpose::Statement, 0, || Horizon { snapshot, now_micros })
+    }
+
     /// Opens a snapshot of what is visible now.
     pub(crate) fn open_snapshot(&self, purpose: SnapshotPurpose, transaction: u64) -> Snapshot {
         let env = &self.options().env;

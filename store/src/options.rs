@@ -52,6 +52,10 @@ pub struct Options {
     /// Maximal number of open snapshots; beyond it, the oldest are closed as above. Default: no
     /// limit.
     pub snapshot_count_max: Option<usize>,
+    /// Retains all versions that were found at the opening, until
+    /// [`Store::release_recovered_versions`](crate::Store::release_recovered_versions): the caller
+    /// opens views at commits before the opening. Default: false.
+    pub holds_recovered_versions: bool,
     /// Age from which the normaliser merges a region. Default 3 days: HBase's.
     pub normalizer_min_age: Duration,
     /// Called around every wait of a thread that may serve other clients; see [`BlockingSection`].
@@ -183,6 +187,7 @@ impl Default for Options {
             region_threads: std::thread::available_parallelism().map_or(1, usize::from),
             snapshot_age_max: None,
             snapshot_count_max: None,
+            holds_recovered_versions: false,
             normalizer_min_age: Duration::from_secs(3 * 24 * 3600),
             blocking: Arc::new(PlainWait),
             env: Arc::new(crate::env::RealEnv::default()),

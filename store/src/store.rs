@@ -66,6 +66,8 @@ pub use crate::snapshot::{SnapshotPurpose, SnapshotStatus};
 pub struct Store {
     engine: Arc<Engine>,
     background: Mutex<Background>,
+    /// Retains all versions that were found at the opening.
+    recovered: Mutex<Option<Snapshot>>,
 }
 
 /// Statistics of a store.
@@ -114,11 +116,17 @@ impl Store {
     ///
     /// [`Error::InUse`], [`Error::Corrupt`], [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Arc<Store>> {
+        let holds_versions = options.holds_recovered_versions;
         let engine = Arc::new(open_engine(directory, options)?);
+        let recovered = holds_versions.then(|| engine.hold_all_versions());
         if engine.regions().iter().any(|region| !region.replicas().is_empty()) {
             engine.reads.feed.follow_log(&engine.wal);
         }
-        let store = Store { background: Mutex::new(Background::start(&engine)?), engine };
+        let store = Store {
+            background: Mutex::new(Background::start(&engine)?),
+            recovered: Mutex::new(recovered),
+            engine,
+        };
         for region in store.engine.regions() {
             region.join_feed(&store.engine.reads.feed);
         }
@@ -415,6 +423,17 @@ impl Store {
     /// Returns the engine, which its transactions share.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Returns whether all versions since the opening are retained.
+    pub fn retains_recovered_versions(&self) -> bool {
+        self.recovered.lock().is_some()
+    }
+
+    /// Ends the retention of all versions since the opening
+    /// ([`Options::holds_recovered_versions`]). Views that were opened before retain theirs.
+    pub fn release_recovered_versions(&self) {
+        self.recovered.lock().take();
     }
 
     /// Begins a transaction.

@@ -4,6 +4,7 @@
 //! * [`families`]: column families and lifetimes of entries.
 //! * [`entry`]: the index row of a base row, and the base row's key of an index row.
 //! * [`observer`]: maintains the index while its table changes.
+//! * [`follow`]: changes the entries of rows that commits have changed, after the commits.
 //! * [`build`]: fills an index from existing rows.
 //! * [`fill`]: fills an index from existing rows, with concurrent writers.
 //! * [`verify`]: compares an index with its table.
@@ -22,6 +23,7 @@ use crate::violation::TableName;
 pub mod families;
 pub mod entry;
 pub mod observer;
+pub mod follow;
 pub mod build;
 pub mod fill;
 pub mod verify;
@@ -31,6 +33,7 @@ pub use build::{BuildEnvironment, BuildProgress, index_build};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use families::{EntryFamilies, EntryFamily};
 pub use fill::{IndexFill, index_fill};
+pub use follow::follow_rows;
 pub use observer::IndexObserver;
 pub use repair::{RepairOutcome, repair};
 pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check};

@@ -61,6 +61,20 @@ impl IndexObserver {
         IndexObserver { cells: row::cells_with(&spec.base_layout, &base_columns(&spec)), spec }
     }
 
+    /// Returns the specification of the index.
+    pub(super) fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    /// Returns the mutations of the index, which is not unique, for changes of different rows.
+    pub(super) fn mutations(
+        &self,
+        changes: &[Change<'_>],
+        context: &EvalContext,
+    ) -> types::Result<Vec<Mutation>> {
+        Ok(self.additions(changes, context)?.into_mutations())
+    }
+
     fn additions(
         &self,
         changes: &[Change<'_>],

@@ -14,7 +14,7 @@ use ahash::AHashMap;
 use store::endpoint::{Endpoint, EndpointContext, Page};
 use store::scan::ScanPosition;
 use store::transaction::TableReader;
-use store::{CellBatch, Get, RowRef, Scan, TableId, Transaction};
+use store::{CellBatch, Get, RowRef, Scan, StatementView, TableId, Transaction};
 use types::expr::EvalContext;
 
 use super::IndexSpec;
@@ -113,6 +113,8 @@ impl CheckCounts {
 pub struct IndexCheck<'a> {
     /// The transaction whose snapshot is read.
     pub transaction: &'a Transaction,
+    /// Views of rows and entries instead of that snapshot.
+    pub views: Option<(&'a StatementView, &'a StatementView)>,
     /// The table.
     pub base_table: TableId,
     /// The index.
@@ -133,8 +135,14 @@ pub fn check<F: From<store::Error>>(
     check: &IndexCheck<'_>,
     mut take: impl FnMut(Vec<IndexDifference>) -> Result<(), F>,
 ) -> Result<CheckCounts, F> {
-    let rows = check.transaction.reader(check.base_table)?;
-    let entries = check.transaction.reader(check.spec.store_table)?;
+    let (base_table, store_table) = (check.base_table, check.spec.store_table);
+    let (rows, entries) = match check.views {
+        None => (check.transaction.reader(base_table)?, check.transaction.reader(store_table)?),
+        Some((of_rows, of_entries)) => (
+            check.transaction.reader_of(of_rows, base_table)?,
+            check.transaction.reader_of(of_entries, store_table)?,
+        ),
+    };
     let whole = [(Vec::new(), None)];
     let mut counts = CheckCounts::default();
     let mut take = |page: CheckPage| {

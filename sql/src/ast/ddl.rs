@@ -535,6 +535,11 @@ pub enum AlterIndexAction {
     Regions(RegionAction),
     /// `USABLE`, `ACTIVE`, `UNUSABLE`, `DISABLE`
     Restrict(Option<IndexRestriction>),
+    /// `CONSISTENCY = { STRONG | EVENTUAL }`
+    SetConsistency {
+        /// `EVENTUAL`
+        eventual: bool,
+    },
     /// `REBUILD [ASYNC]`
     Rebuild {
         /// `ASYNC`: the server rebuilds it after the commit.

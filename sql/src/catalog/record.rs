@@ -345,6 +345,11 @@ pub struct IndexRecord {
     pub inverted: Option<String>,
     /// Restriction of its use; `None` for a complete index that queries use.
     pub restriction: Option<IndexRestriction>,
+    /// `CONSISTENCY = EVENTUAL`: it is to be maintained after the commits.
+    pub eventual: bool,
+    /// Id of the store table whose entries are maintained after the commits; writers maintain any
+    /// other.
+    pub followed: Option<u32>,
     /// Attributes without effect.
     pub retained: IgnoredIndexAttributes,
     /// Fields that this build does not know.
@@ -355,6 +360,11 @@ impl IndexRecord {
     /// Returns whether its entries are in the regions of their rows.
     pub fn is_local(&self) -> bool {
         self.descriptor.colocated_with.is_some()
+    }
+
+    /// Returns whether its entries are maintained after the commits.
+    pub fn is_followed(&self) -> bool {
+        self.followed == Some(self.descriptor.id.0)
     }
 
     /// Returns its access method.

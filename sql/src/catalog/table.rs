@@ -137,6 +137,10 @@ pub struct Index {
     pub state: IndexState,
     /// The deferral mode of its constraint.
     pub deferral: Deferral,
+    /// `CONSISTENCY = EVENTUAL`
+    pub is_eventual: bool,
+    /// True if its entries are maintained after the commits, not by writers.
+    pub is_followed: bool,
 }
 
 impl Table {
@@ -189,6 +193,11 @@ impl Index {
     /// Returns whether it has the entries of all rows.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, IndexState::Active | IndexState::Unusable)
+    }
+
+    /// Returns whether writers maintain it, and the server is to follow it.
+    pub fn is_to_hand_over(&self) -> bool {
+        self.is_eventual && self.is_complete() && !self.is_followed
     }
 
     /// Returns the SQL text of its keys.
@@ -256,6 +265,15 @@ impl Table {
     /// Returns its row type, which is made at its first use.
     pub fn row_type(&self) -> &Arc<UserType> {
         self.row_type.get_or_make(|| Arc::new(UserType::Composite(Composite::of_table(self))))
+    }
+
+    /// Returns a copy whose indexes that are maintained after the commits are not used.
+    pub fn without_followed_indexes(&self) -> Table {
+        let hidden = |index: &Arc<Index>| match index.is_followed {
+            true => Arc::new(Index { state: IndexState::Building, ..Index::clone(index) }),
+            false => Arc::clone(index),
+        };
+        Table { indexes: self.indexes.iter().map(hidden).collect(), ..self.clone() }
     }
 
     /// Returns whether it is a materialized view.

@@ -10,10 +10,11 @@ use crate::ast;
 use crate::ast::{IndexMethod, SortOrder};
 use crate::binder::{self, NameContext, TableClause};
 use crate::catalog::Catalog;
-use crate::catalog::ignored_attributes::IgnoredIndexAttributes;
+use crate::catalog::ignored_attributes::{IgnoredIndexAttributes, Parameter};
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
 use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table;
+use crate::ddl::eventual_index;
 use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
@@ -21,7 +22,7 @@ use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::user_type::stored_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::relation_assembly;
-use crate::storage_options::OptionScope;
+use crate::storage_options::{IndexConsistency, OptionScope};
 
 /// Returns the record of a new index on a table. `eval` is the context to compute the values of
 /// SPLIT ON.
@@ -78,6 +79,10 @@ pub fn record(
     }
     let index_name = chosen_name(statement, table, catalog, &parts)?;
     let TableOptions { settings, parameters, .. } = options(statement)?;
+    let eventual = settings.consistency == IndexConsistency::Eventual;
+    if eventual {
+        eventual_index::check(statement.unique, statement.local, table)?;
+    }
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
     descriptor.split_points = split_points(&statement.splits, &settings, &split_key, eval, names)?;
     make_local(statement, table, (&mut descriptor, settings.salt_buckets))?;
@@ -97,12 +102,9 @@ pub fn record(
         primary: Default::default(),
         inverted,
         restriction: None,
-        retained: IgnoredIndexAttributes {
-            parameters,
-            is_hash: statement.method == IndexMethod::Hash,
-            operator_classes,
-            unknown: Default::default(),
-        },
+        eventual,
+        followed: None,
+        retained: retained(statement, parameters, operator_classes),
         unknown: Default::default(),
     })
 }
@@ -130,6 +132,20 @@ fn make_local(
     }
     descriptor.colocated_with = Some(table.descriptor.id);
     Ok(())
+}
+
+/// Returns the attributes of an index that have no effect.
+fn retained(
+    statement: &ast::CreateIndex,
+    parameters: Vec<Parameter>,
+    operator_classes: Vec<(u32, String)>,
+) -> IgnoredIndexAttributes {
+    IgnoredIndexAttributes {
+        parameters,
+        is_hash: statement.method == IndexMethod::Hash,
+        operator_classes,
+        unknown: Default::default(),
+    }
 }
 
 /// Returns the bound expression of a key.

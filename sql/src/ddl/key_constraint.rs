@@ -189,6 +189,8 @@ pub(super) fn index_of_constraint(
         predicate: Default::default(),
         building: Default::default(),
         restriction: None,
+        eventual: false,
+        followed: None,
         deferral: constraint.deferral,
         primary: is_primary,
         inverted: None,

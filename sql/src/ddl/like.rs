@@ -275,6 +275,11 @@ impl LikeSource<'_> {
             name: self.named("salt_buckets"),
             value: OptionValue::Number(index.salt_buckets.to_string()),
         });
+        let eventual = index.eventual.then(|| TableOption {
+            family: None,
+            name: self.named("consistency"),
+            value: OptionValue::String("eventual".to_owned()),
+        });
         Ok(CreateIndex {
             unique: index.unique,
             concurrently: false,
@@ -289,6 +294,7 @@ impl LikeSource<'_> {
             predicate: index.predicate.as_deref().map(source).transpose()?,
             options: salted
                 .into_iter()
+                .chain(eventual)
                 .chain(self.parameters(&index.retained.parameters))
                 .collect(),
             splits: Vec::new(),

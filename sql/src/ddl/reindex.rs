@@ -123,6 +123,7 @@ impl Ddl<'_> {
         new.primary = false;
         new.building = true;
         new.restriction = None;
+        new.followed = None;
         let descriptor = Arc::make_mut(&mut new.descriptor);
         descriptor.id = TableId(new.oid);
         if let Some(salt_buckets) = salt_buckets {

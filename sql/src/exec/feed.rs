@@ -215,7 +215,7 @@ impl RowFeed {
             options.limit = None;
         }
         let stopped: Arc<AtomicBool> = Arc::default();
-        let table = Arc::new(context.reader(path.store_table)?.until(&stopped));
+        let table = Arc::new(context.path_reader(path)?.until(&stopped));
         let source = match &path.inverted {
             Some(condition) => {
                 let query = term_merge::query(condition, path, &context.eval)?;

@@ -130,7 +130,7 @@ impl LookupJoin {
             skip: None,
         };
         let lookup = RightLookup {
-            table: Arc::new(context.reader(scan.path.store_table)?),
+            table: Arc::new(context.path_reader(&scan.path)?),
             stage,
             options,
             scan: Arc::clone(scan),

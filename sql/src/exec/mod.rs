@@ -92,6 +92,7 @@ use crate::exec::key_updates::KeyUpdates;
 use crate::exec::stage::PipelineStage;
 use crate::logical::ApplyKind;
 use crate::plan::profile::ExecutionProfile;
+use crate::plan::scan::{AccessPath, ScanNode};
 use crate::plan::{Node, Plan, PlanRoot};
 use crate::spill::StatementSpill;
 
@@ -143,10 +144,26 @@ pub struct Context {
     /// Snapshot of the statement, also for operators that are opened later; set once the plan is
     /// opened.
     pub view: SharedView,
+    /// Views of the eventual indexes that it has read.
+    pub followed_views: SharedFollowedViews,
 }
 
 /// Snapshot of a statement, once it is taken; shared with the functions that it calls.
 pub type SharedView = Arc<OnceLock<StatementView>>;
+
+/// Views of the eventual indexes that a statement reads, by number: each at one moment.
+pub type SharedFollowedViews = Arc<Mutex<AHashMap<u32, FollowedViews>>>;
+
+/// Views of one moment of a table: of its rows, and of the entries of an eventual index.
+#[derive(Clone)]
+pub struct FollowedViews {
+    /// The position of the index: the last commit that its entries show.
+    pub rows: StatementView,
+    /// A later snapshot, which has the entries of that position.
+    pub entries: StatementView,
+    /// Time of the position, in microseconds since 1970: it shows all commits from before.
+    pub time_micros: i64,
+}
 
 /// Changed rows of tables that several parts of a statement change.
 pub struct ChangedRows {
@@ -206,6 +223,16 @@ pub trait SystemSource: Send + Sync {
         Ok(Timestamp::LATEST)
     }
 
+    /// Returns the present views of an eventual index, and waits for those that the session
+    /// requires.
+    ///
+    /// # Errors
+    ///
+    /// 57014; 55000 if the index is not followed any more.
+    fn followed_views(&self, index: &Index) -> Result<FollowedViews> {
+        Err(not_followed(&index.name))
+    }
+
     /// Allocates row ids for a table without a primary key, at least one and at most `count`.
     ///
     /// # Errors
@@ -231,6 +258,12 @@ pub trait SystemSource: Send + Sync {
     fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Vec<Datum>>> {
         bail!(UNDEFINED_OBJECT: "table \"{}\" has no endpoint \"{}\" attached", request.table.name, request.name)
     }
+}
+
+/// Returns the error for an eventual index that was rebuilt or dropped.
+pub fn not_followed(index: &str) -> Error {
+    err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "eventual index \"{index}\" has changed";
+        hint "Repeat the statement.")
 }
 
 /// Call of an endpoint of a table.
@@ -347,6 +380,36 @@ impl Context {
     /// may be executed while a cursor is open.
     fn reader(&self, table: TableId) -> Result<TableReader> {
         Ok(self.transaction.reader_of(self.statement_view()?, table)?)
+    }
+
+    /// Returns a reader of the store table of a path.
+    fn path_reader(&self, path: &AccessPath) -> Result<TableReader> {
+        match path.index.as_ref().filter(|index| index.is_followed) {
+            None => self.reader(path.store_table),
+            Some(index) => {
+                let views = self.followed_views(index)?;
+                Ok(self.transaction.reader_of(&views.entries, path.store_table)?)
+            }
+        }
+    }
+
+    /// Returns a reader of the rows that the entries of a path name.
+    fn row_reader(&self, node: &ScanNode) -> Result<TableReader> {
+        match node.path.index.as_ref().filter(|index| index.is_followed) {
+            None => self.reader(node.table.id),
+            Some(index) => {
+                let views = self.followed_views(index)?;
+                Ok(self.transaction.reader_of(&views.rows, node.table.id)?)
+            }
+        }
+    }
+
+    fn followed_views(&self, index: &Index) -> Result<FollowedViews> {
+        if let Some(views) = self.followed_views.lock().get(&index.oid) {
+            return Ok(views.clone());
+        }
+        let views = self.system.followed_views(index)?;
+        Ok(self.followed_views.lock().entry(index.oid).or_insert(views).clone())
     }
 
     /// Returns the changed rows, if several parts of the statement change the table.

@@ -62,7 +62,7 @@ pub(super) fn call(
     let ranges = endpoint_ranges(&node.path, context)?;
     if !ranges.is_empty() {
         context.transaction.call_endpoint(
-            &context.reader(node.path.store_table)?,
+            &context.path_reader(&node.path)?,
             &ranges,
             &AggregateEndpoint,
             &request,

@@ -121,7 +121,7 @@ impl RegionTopN {
                     Ok(())
                 }
             };
-            let table = context.reader(node.path.store_table)?;
+            let table = context.path_reader(&node.path)?;
             context.transaction.call_endpoint(&table, &ranges, &TopNEndpoint, &request, take)?;
         }
         let (columns, order) = merger.finish();

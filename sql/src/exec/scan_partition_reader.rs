@@ -100,7 +100,7 @@ impl RowStage {
         let lookup = match &node.lookup {
             None => None,
             Some(lookup) => Some(BaseTableFetch {
-                table: context.reader(node.table.id)?,
+                table: context.row_reader(node)?,
                 decoder: FilteredDecoder::new(
                     &node.table.layout,
                     &lookup.read,

@@ -91,7 +91,7 @@ fn has_many_rows(
 ) -> Result<bool> {
     let Some(rows_max) = node.index_rows_max else { return Ok(false) };
     let path = &node.path;
-    let table = Arc::new(context.reader(path.store_table)?);
+    let table = Arc::new(context.path_reader(path)?);
     let options = RowOptions {
         columns: ReadColumns::of(&path.layout, &[]),
         sections: SectionsOfGet::default(),

@@ -265,6 +265,15 @@ impl TokenCursor<'_> {
             "usable" | "active" => self.after_word(restrict(None)),
             "unusable" => self.after_word(restrict(Some(IndexRestriction::Unusable))),
             "disable" => self.after_word(restrict(Some(IndexRestriction::Disabled))),
+            "consistency" => {
+                self.advance();
+                self.take(&Token::Eq);
+                let eventual = self.take_word("eventual");
+                if !eventual {
+                    self.expect_words(&["strong"])?;
+                }
+                AlterIndexAction::SetConsistency { eventual }
+            }
             "rebuild" => {
                 self.advance();
                 AlterIndexAction::Rebuild { is_async: self.take_word("async") }

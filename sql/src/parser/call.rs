@@ -26,6 +26,10 @@ struct Arguments {
     within_group: bool,
 }
 
+/// Built-in functions that PostgreSQL does not have and that can be called as `bennu.name`.
+const OWN_FUNCTIONS: [&str; 4] =
+    ["hold_primary", "hold_replicas", "release_holds", "wait_for_index"];
+
 impl TokenCursor<'_> {
     /// Returns the call of a built-in function for its special syntax.
     pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
@@ -492,11 +496,15 @@ fn normal_form(mut arguments: Arguments) -> Arguments {
 }
 
 fn call(
-    name: FunctionName,
+    mut name: FunctionName,
     arguments: Arguments,
     filter: Option<Expr>,
     over: Option<Over>,
 ) -> Expr {
+    let is_of_server = name.schema.as_ref().is_some_and(|schema| schema.value == "bennu");
+    if is_of_server && OWN_FUNCTIONS.contains(&name.name.value.as_str()) {
+        name.schema = None;
+    }
     let Arguments { list, variadic, star, distinct, order_by, within_group } = arguments;
     Expr::Call(Box::new(FunctionCall {
         name,

@@ -239,10 +239,11 @@ fn checked(checks: &[ViewCheckPlan]) -> impl Iterator<Item = &Node> {
 /// Returns the text about index maintenance of a data-changing statement, which runs in the
 /// regions.
 fn upkeep(table: &Table) -> String {
-    if table.indexes.is_empty() {
+    let maintained = table.indexes.iter().filter(|index| !index.is_followed);
+    let names: Vec<&str> = maintained.map(|index| index.name.as_str()).collect();
+    if names.is_empty() {
         return String::new();
     }
-    let names: Vec<&str> = table.indexes.iter().map(|index| index.name.as_str()).collect();
     format!(", maintains {} in the regions", names.join(", "))
 }
 

@@ -258,6 +258,10 @@ impl IndexCombination<'_> {
         let conjuncts: Vec<Expr> = conjuncts.iter().filter(is_checked).cloned().collect();
         let keys = TableScan { columns: scan.table.key_columns().collect(), ..scan.clone() };
         let question = ScanRequirements::of_all(&keys, &conjuncts);
+        // It may show another moment than the rows that are fetched afterwards.
+        if index.is_some_and(|index| index.is_followed) {
+            return None;
+        }
         let candidate = of_index(index, &question)?;
         if candidate.shape == PathShape::Full || candidate.lookup {
             return None;

@@ -106,6 +106,8 @@ pub(crate) struct PlanningState<'a> {
     pub(crate) old_snapshot: Option<Sequence>,
     /// Setting `enable_maintained_views`.
     pub(crate) reads_views: bool,
+    /// Permission of a query to read eventual indexes; `None` if there are none.
+    pub(crate) reads_followed: Option<bool>,
     pub(crate) statistics: &'a dyn Statistics,
 }
 
@@ -117,15 +119,28 @@ pub(crate) struct PlanValidity {
     /// Snapshot whose invisible indexes the plan avoids.
     old_snapshot: Option<Sequence>,
     reads_views: bool,
+    /// Permission of the plan to read eventual indexes; `None` if its tables have none.
+    reads_followed: Option<bool>,
     sizes: TableSizes,
 }
 
 impl PlanValidity {
     /// Returns the validity of a plan that is made now, for tables of these sizes.
-    pub(crate) fn new(now: &PlanningState<'_>, sizes: TableSizes) -> PlanValidity {
+    pub(crate) fn new(
+        now: &PlanningState<'_>,
+        reads_followed: Option<bool>,
+        sizes: TableSizes,
+    ) -> PlanValidity {
         let PlanningState { catalog_version, search_path, old_snapshot, reads_views, .. } = *now;
         let search_path = Arc::clone(search_path);
-        PlanValidity { catalog_version, search_path, old_snapshot, reads_views, sizes }
+        PlanValidity {
+            catalog_version,
+            search_path,
+            old_snapshot,
+            reads_views,
+            reads_followed,
+            sizes,
+        }
     }
 
     /// Returns whether the plan is valid now.
@@ -133,6 +148,7 @@ impl PlanValidity {
         self.catalog_version == now.catalog_version
             && self.old_snapshot == now.old_snapshot
             && self.reads_views == now.reads_views
+            && (self.reads_followed.is_none() || self.reads_followed == now.reads_followed)
             && (Arc::ptr_eq(&self.search_path, now.search_path)
                 || self.search_path == *now.search_path)
             && self.sizes.are_similar(now.statistics)

@@ -191,9 +191,10 @@ impl PlanningContext<'_> {
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
         self.read_views(&mut bound);
         self.hide_newer(&mut bound)?;
+        let followed = self.hide_followed(&mut bound);
         let statistics = RecordingStatistics::new(self.state.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
-        Ok(self.planned(bound, plan, statistics.into_sizes()))
+        Ok(self.planned(bound, plan, (followed, statistics.into_sizes())))
     }
 
     /// Returns the binding environment of procedural bodies.
@@ -223,9 +224,10 @@ impl PlanningContext<'_> {
         let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         self.read_views(&mut bound);
         self.hide_newer(&mut bound)?;
+        let followed = self.hide_followed(&mut bound);
         let statistics = RecordingStatistics::new(self.state.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
-        Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
+        Ok((self.planned(bound, plan, (followed, statistics.into_sizes())), estimates))
     }
 
     /// Binds the query that defines a materialized view.
@@ -276,10 +278,29 @@ impl PlanningContext<'_> {
         }
     }
 
-    fn planned(&self, bound: BoundStatement, plan: Plan, sizes: TableSizes) -> PlannedStatement {
+    /// Removes eventual indexes from a statement that must not read them. Returns what its plan
+    /// depends on: whether it may read them; `None` if its tables have none.
+    fn hide_followed(&self, bound: &mut BoundStatement) -> Option<bool> {
+        let allowed = self.state.reads_followed?;
+        let is_query = matches!(bound.bound, BoundPlan::Query(_)) && bound.locks.is_empty();
+        let found = Cell::new(false);
+        binder::replace_tables(&mut bound.bound, &|table| {
+            let has_followed = table.indexes.iter().any(|index| index.is_followed);
+            found.set(found.get() || has_followed);
+            (has_followed && !(allowed && is_query)).then(|| table.without_followed_indexes())
+        });
+        found.get().then_some(allowed)
+    }
+
+    fn planned(
+        &self,
+        bound: BoundStatement,
+        plan: Plan,
+        (followed, sizes): (Option<bool>, TableSizes),
+    ) -> PlannedStatement {
         let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
         let planned = StatementPlan {
-            validity: PlanValidity::new(&self.state, sizes),
+            validity: PlanValidity::new(&self.state, followed, sizes),
             plan: Arc::new(plan),
             columns: columns.clone(),
             parameter_count: bound.parameter_count,

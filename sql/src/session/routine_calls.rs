@@ -386,7 +386,8 @@ impl PlanningContext<'_> {
             self.plan_step(function, at, routine)
         });
         let statements = statements.collect::<Result<Vec<PlannedStep>>>()?;
-        let validity = PlanValidity::new(&self.state, TableSizes::default());
+        let validity =
+            PlanValidity::new(&self.state, self.state.reads_followed, TableSizes::default());
         let (is_set, usage) = (function.is_set(), PlanUsage::default());
         Ok(PlannedBody { statements, is_volatile, is_set, validity, usage })
     }

@@ -216,8 +216,24 @@ impl StatementExecutor {
             search_path: self.constants.search_path(),
             old_snapshot,
             reads_views: self.settings.parsed().enable_maintained_views,
+            reads_followed: self.engine.followers.is_used().then(|| self.may_read_followed()),
             statistics: self.engine.as_ref(),
         }
+    }
+
+    /// Returns whether a query may read eventual indexes, which show an earlier moment: not if all
+    /// statements of the transaction see one snapshot, or if it has writes.
+    fn may_read_followed(&self) -> bool {
+        let is_own = matches!(self.snapshots, SnapshotPolicy::Session) && !self.primary_only;
+        let is_present = self.constants.search_path().as_of().is_none();
+        let is_free = match &self.open {
+            Some(open) => {
+                let sees_one_snapshot = open.is_repeatable() || open.is_in_function;
+                !sees_one_snapshot && !open.transaction.has_writes()
+            }
+            None => !self.settings.parsed().default_modes.is_repeatable(),
+        };
+        is_own && is_present && is_free
     }
 
     /// Returns the plan of a key from the plan cache; makes and adds it if there is none that is
@@ -461,6 +477,7 @@ impl StatementExecutor {
             work_mem: self.settings.parsed().work_mem_bytes,
             spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
             view,
+            followed_views: exec::SharedFollowedViews::default(),
         }
     }
 

@@ -310,8 +310,8 @@ pub(super) const OWN: &[SettingSpec] = &[
         "-1",
         SettingKind::MillisecondLimit,
         false,
-        "Sets the staleness of region replicas above which a TIMELINE statement waits for the \
-         primary; -1 means no limit.",
+        "Sets the staleness of region replicas and eventual indexes above which a statement waits; \
+         -1 means no limit.",
     ),
     spec(
         "portable_definitions",

@@ -35,6 +35,8 @@ pub(crate) struct ParsedSettings {
     pub enable_maintained_views: bool,
     /// `consistency`, with `primary_call_timeout` and `max_staleness`.
     pub consistency: Consistency,
+    /// `max_staleness`; `None` for no limit.
+    pub max_staleness: Option<Duration>,
     /// `timeline_notice`.
     pub timeline_notice: bool,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
@@ -56,12 +58,12 @@ impl ParsedSettings {
             (millis > 0).then(|| Duration::from_millis(millis.unsigned_abs()))
         };
         let kilobytes = |name| parse_quantity(value(name), SIZE_UNITS);
+        let max_staleness = parse_quantity(value("max_staleness"), TIME_UNITS)
+            .and_then(|millis| u64::try_from(millis).ok())
+            .map(Duration::from_millis);
         let consistency = match value("consistency") {
             "TIMELINE" => {
                 let timeout = duration("primary_call_timeout").unwrap_or_default();
-                let max_staleness = parse_quantity(value("max_staleness"), TIME_UNITS)
-                    .and_then(|millis| u64::try_from(millis).ok())
-                    .map(Duration::from_millis);
                 Consistency::Timeline { timeout, max_staleness }
             }
             _ => Consistency::Strong,
@@ -81,6 +83,7 @@ impl ParsedSettings {
             is_commit_asynchronous: value("synchronous_commit") == "off",
             enable_maintained_views: value("enable_maintained_views") == "on",
             consistency,
+            max_staleness,
             timeline_notice: value("timeline_notice") == "on",
             default_modes: TransactionModeSet {
                 isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),

@@ -21,7 +21,7 @@ mod reloptions;
 pub use parse::OptionKind;
 pub use settings::StorageSettings;
 pub use table::{OPTIONS, OptionChange, OptionScope, OptionSpec, SettingField};
-pub use value::{OptionDatum, RowStorage, SplitAlgorithm, TimestampSource};
+pub use value::{IndexConsistency, OptionDatum, RowStorage, SplitAlgorithm, TimestampSource};
 
 pub(crate) use lookup::{
     changeable, find, find_quota, find_reset, is_of_toast, option_text, unrecognized,

@@ -14,7 +14,7 @@ use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::settings::storage;
 use crate::storage_options::table::{OPTIONS, OptionScope};
-use crate::storage_options::value::{RowStorage, TimestampSource};
+use crate::storage_options::value::{IndexConsistency, RowStorage, TimestampSource};
 
 /// Returns the options of a table.
 pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
@@ -59,7 +59,11 @@ pub(crate) fn of_index(index: &IndexRecord, portable: bool) -> Vec<Parameter> {
     let mut options = index.retained.parameters.clone();
     if !portable {
         let salt_buckets = index.salt_buckets;
-        let settings = StorageSettings { salt_buckets, ..StorageSettings::default() };
+        let consistency = match index.eventual {
+            true => IndexConsistency::Eventual,
+            false => IndexConsistency::Strong,
+        };
+        let settings = StorageSettings { salt_buckets, consistency, ..StorageSettings::default() };
         options.extend(changed(&settings, |scopes| scopes.contains(&OptionScope::Index)));
     }
     options

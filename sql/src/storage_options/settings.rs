@@ -7,7 +7,9 @@ use store::quota::QuotaLimits;
 use store::{FamilyDescriptor, TableId};
 
 use crate::catalog::record::TableRecord;
-use crate::storage_options::value::{RowStorage, SplitAlgorithm, TimestampSource};
+use crate::storage_options::value::{
+    IndexConsistency, RowStorage, SplitAlgorithm, TimestampSource,
+};
 
 /// Settings of a table or an index, of one of its families, and quotas of a table or a role.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,8 @@ pub struct StorageSettings {
     pub timestamps: TimestampSource,
     /// Statements may set TTLs of cells.
     pub cell_ttl: bool,
+    /// Consistency of an index with its table.
+    pub consistency: IndexConsistency,
     /// Each change of its table maintains the materialized view.
     pub maintained: bool,
     /// The table, without its families.
@@ -65,6 +69,7 @@ impl StorageSettings {
             column_families: Vec::new(),
             timestamps: TimestampSource::Commit,
             cell_ttl: false,
+            consistency: IndexConsistency::Strong,
             maintained: false,
             table: TableDescriptor {
                 id: TableId(0),

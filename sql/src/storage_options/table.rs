@@ -18,7 +18,8 @@ use crate::storage_options::parse::{
 };
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::value::{
-    OptionDatum, OptionField, RowStorage, SplitAlgorithm, TimestampSource, WordField,
+    IndexConsistency, OptionDatum, OptionField, RowStorage, SplitAlgorithm, TimestampSource,
+    WordField,
 };
 
 /// Option of a table, a column family, an index, a column or a role.
@@ -197,6 +198,8 @@ macro_rules! options {
 const TABLES: &[OptionScope] = &[OptionScope::Table];
 const INDEXES: &[OptionScope] =
     &[OptionScope::Table, OptionScope::Index, OptionScope::HashIndex, OptionScope::InvertedIndex];
+const ONLY_INDEXES: &[OptionScope] =
+    &[OptionScope::Index, OptionScope::HashIndex, OptionScope::InvertedIndex];
 const FAMILIES: &[OptionScope] = &[OptionScope::Table, OptionScope::Family];
 const QUOTAS: &[OptionScope] = &[OptionScope::Table, OptionScope::Role];
 
@@ -276,6 +279,8 @@ options! {
             "source of the timestamps of cells; CLIENT allows `WITH TIMESTAMP` and `WITH VERSION`, and remains";
         "cell_ttl" => Word(bool::WORDS), TABLES, "FALSE", AtCommit, field!(cell_ttl),
             "whether statements may set the TTL of cells, by `WITH TTL`; TRUE remains";
+        "consistency" => Word(IndexConsistency::WORDS), ONLY_INDEXES, "STRONG", Never, field!(consistency),
+            "[consistency](create-index.md#eventual-indexes) of an index; EVENTUAL is maintained after the commits";
         "maintained" => Word(bool::WORDS), TABLES, "FALSE", Never, field!(maintained),
             "whether each change of its table [maintains](materialized-views.md#maintained-views) a materialized view";
         "storage" => Word(RowStorage::WORDS), TABLES, "ROW", Never, field!(storage),

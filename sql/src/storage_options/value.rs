@@ -97,6 +97,15 @@ pub enum SplitAlgorithm {
     Uniform,
 }
 
+/// Consistency of an index with its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexConsistency {
+    /// Each commit changes rows and entries.
+    Strong,
+    /// Entries are changed after the commits.
+    Eventual,
+}
+
 /// Source of the timestamps of a table's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimestampSource {
@@ -182,6 +191,7 @@ word_fields! {
     bool { true => "true" => true, false => "false" => false }
     Durability { SyncWal "sync_wal", AsyncWal "async_wal", SkipWal "skip_wal" }
     SplitAlgorithm { Hex "hex", Decimal "decimal", Uniform "uniform" }
+    IndexConsistency { Strong "strong", Eventual "eventual" }
     TimestampSource { Commit "commit", Client "client" }
     KeepDeletedCells { False "false", True "true", Ttl "ttl" }
     Compression { Lz4 "lz4", Zstd "zstd", None "none" }

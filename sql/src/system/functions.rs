@@ -32,8 +32,8 @@ use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::view_cache::SystemViewCache;
 use crate::system::views::{DefinitionContext, roles, timestamptz};
 use crate::system::{
-    Row, SystemContext, constants, pg_proc, privileges, pseudo_types, reg_names, session,
-    table_definition, user_functions,
+    Row, SystemContext, constants, eventual_indexes, pg_proc, privileges, pseudo_types, reg_names,
+    session, table_definition, user_functions,
 };
 
 /// The arguments of a call. Arguments of strict functions are not NULL.
@@ -150,6 +150,7 @@ fn call(
         return Ok(answer);
     }
     Ok(match function {
+        "wait_for_index" => eventual_indexes::wait(source, objects, arguments)?,
         "pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size" => {
             relation_size(source, objects, function, first)?
         }

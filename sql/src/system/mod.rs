@@ -9,6 +9,7 @@
 mod bennu_views;
 mod coprocessors;
 mod definition;
+mod eventual_indexes;
 mod functions;
 mod history;
 mod locks;
@@ -52,7 +53,7 @@ use crate::catalog::Catalog;
 use crate::catalog::table::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
+use crate::exec::{EndpointRequest, FollowedViews, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
 use crate::plan::Plan;
 use crate::session_objects::SessionObjects;
@@ -218,6 +219,10 @@ impl SystemSource for SystemContext {
         let shape = shape_named(name).ok_or_else(|| no_rows(name))?;
         let snapshot = SystemViewCache::of(&self.catalog);
         Ok(views::rows(shape, &snapshot.objects, self)?.unwrap_or_default())
+    }
+
+    fn followed_views(&self, index: &Index) -> Result<FollowedViews> {
+        eventual_indexes::views(self, index)
     }
 
     fn shared_rows(

@@ -226,7 +226,7 @@ fn hold(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
 }
 
 /// Returns the microseconds of an interval.
-fn micros_of(span: &Interval) -> i64 {
+pub(super) fn micros_of(span: &Interval) -> i64 {
     let days = i64::from(span.days).saturating_mul(MICROS_PER_DAY);
     let months = i64::from(span.months).saturating_mul(MICROS_PER_MONTH);
     span.microseconds.saturating_add(days).saturating_add(months)

@@ -226,6 +226,8 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,
+        is_eventual: false,
+        is_followed: false,
     }));
     catalog.with(CatalogObject::Table(Arc::new(table), None))
 }

@@ -301,6 +301,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
         view: Arc::default(),
+        followed_views: Arc::default(),
     }
 }
 

@@ -262,6 +262,8 @@ fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,
+        is_eventual: false,
+        is_followed: false,
     }
 }
 

@@ -417,7 +417,7 @@ impl BucketStream {
 
 /// Returns the cells of some rows of a view: of memstores and of the runs with sequences above
 /// `above`.
-fn cells_of(
+pub(crate) fn cells_of(
     view: &ReadView,
     rows: &RowRange,
     above: Sequence,

@@ -17,6 +17,7 @@ use crate::cell::Sequence;
 #[derive(Debug, Default)]
 pub struct TimelineProgress {
     seen: AtomicU64,
+    made: AtomicU64,
     /// Reads of the present statement; `None` before the first one.
     present: Mutex<Option<TimelineRead>>,
     /// Reads of the last statement that had any.
@@ -46,13 +47,24 @@ impl TimelineProgress {
         self.seen.fetch_max(sequence.0, Ordering::AcqRel);
     }
 
+    /// Records that the session has made the commit `sequence`.
+    pub(crate) fn make(&self, sequence: Sequence) {
+        self.see(sequence);
+        self.made.fetch_max(sequence.0, Ordering::AcqRel);
+    }
+
+    /// Returns the newest commit that the session has made.
+    pub fn made(&self) -> Sequence {
+        Sequence(self.made.load(Ordering::Acquire))
+    }
+
     /// Returns the newest commit that the session has made or may have read.
     pub fn seen(&self) -> Sequence {
         Sequence(self.seen.load(Ordering::Acquire))
     }
 
-    /// Records a TIMELINE read.
-    pub(crate) fn note(&self, replica_requests: u64, staleness: Duration) {
+    /// Records a read that may lack commits.
+    pub fn note(&self, replica_requests: u64, staleness: Duration) {
         let mut present = self.present.lock();
         let read = present.get_or_insert_default();
         read.replica_requests += replica_requests;

@@ -405,6 +405,11 @@ impl Transaction {
         }
     }
 
+    /// Returns the progress of its session.
+    pub fn progress(&self) -> &TimelineProgress {
+        &self.options.progress
+    }
+
     /// Returns the commit that the next snapshot must include.
     pub fn required_commit(&self) -> Sequence {
         Sequence(self.floor.load(Ordering::Acquire))
@@ -745,7 +750,7 @@ impl Transaction {
         kept.iter().for_each(ObservedBatch::committed);
         if let Some(place) = written {
             self.require_commit(place.sequence);
-            self.options.progress.see(place.sequence);
+            self.options.progress.make(place.sequence);
             key_change_following::publish(&self.engine, moved, place.sequence);
         }
         self.release(TransactionEnd::Committed);

@@ -21,10 +21,10 @@ use crate::read_path::{
 };
 use crate::read_view::Views;
 use crate::region::{Region, RegionMap};
-use crate::scan::{Get, Scan};
+use crate::scan::{Get, Scan, TimeRange};
 use crate::scanner::{ScanRules, Scanner};
 use crate::serializable::ReadTracker;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::staged::StagedFamilies;
 use crate::table::Table;
 use crate::transaction::scan_partitions::{PartitionRange, cut};
@@ -72,6 +72,34 @@ pub struct StatementView {
 }
 
 impl StatementView {
+    /// Opens a view of what is visible now, or of the commits up to a sequence, without the writes
+    /// of any transaction.
+    pub(crate) fn open(engine: &Engine, at: Option<Sequence>) -> StatementView {
+        let snapshot = match at {
+            Some(sequence) => engine.open_snapshot_at(sequence),
+            None => engine.open_snapshot(SnapshotPurpose::Statement, 0),
+        };
+        let spec = ReadSpec {
+            snapshot: snapshot.sequence(),
+            staged_through: Sequence(Sequence::STAGED),
+            time_range: TimeRange::ALL,
+            max_versions: 1,
+            raw: false,
+            now_micros: snapshot.opened_micros(),
+        };
+        StatementView { snapshot: Arc::new(snapshot), spec }
+    }
+
+    /// Returns the newest commit that it shows.
+    pub fn commit(&self) -> Sequence {
+        self.spec.snapshot
+    }
+
+    /// Returns its opening time: microseconds since 1970.
+    pub fn opened_micros(&self) -> i64 {
+        self.spec.now_micros
+    }
+
     /// Returns the savepoint at the beginning of the statement.
     pub fn place(&self) -> Savepoint {
         Savepoint(self.spec.staged_through.0 & !Sequence::STAGED)

@@ -221,6 +221,8 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     act!("hold_primary", &[Int8, Interval], Void),
     act!("hold_replicas", &[Interval], Void),
     act!("release_holds", &[], Void),
+    act!("wait_for_index", &[CLASS], Bool),
+    act!("wait_for_index", &[CLASS, Interval], Bool),
     act!("pg_sleep", &[Float8], Void),
     act!("pg_sleep_for", &[Interval], Void),
     act!("pg_sleep_until", &[Timestamptz], Void),

@@ -59,7 +59,7 @@ tagged_fields!(CheckRecord { 1 name, 2 predicate, 3 valid } unknown);
 tagged_fields!(IndexRecord {
     1 oid, 2 name, 3 unique, 4 constraint, 5 keys, 6 include, 7 salt_buckets, 8 descriptor,
     9 nulls_not_distinct, 10 predicate, 11 building, 12 deferral, 13 primary, 14 retained,
-    15 inverted, 16 restriction,
+    15 inverted, 16 restriction, 17 eventual, 18 followed,
 } unknown);
 tagged_enum!(IndexRestriction { 0 Unusable, 1 Disabled });
 tagged_fields!(IndexKeyRecord { 1 expression, 2 descending, 3 nulls_first } unknown);

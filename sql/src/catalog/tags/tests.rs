@@ -125,6 +125,8 @@ fn index() -> IndexRecord {
         primary: true,
         inverted: Some(text("array_ops")),
         restriction: Some(IndexRestriction::Unusable),
+        eventual: true,
+        followed: Some(1_001),
         retained: IgnoredIndexAttributes {
             parameters: pairs("fillfactor", "70"),
             is_hash: true,

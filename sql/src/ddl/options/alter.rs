@@ -19,6 +19,7 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
 use crate::ddl::create_table::set_value_layouts;
+use crate::ddl::eventual_index;
 use crate::ddl::key_constraint::take_table_settings;
 use crate::ddl::options::{
     check_cell_options, check_family, check_normalizer_targets, undefined_family,
@@ -229,6 +230,10 @@ impl Ddl<'_> {
         if !record.cell_ttl {
             return Ok(());
         }
+        if record.indexes.iter().any(|index| index.eventual) {
+            let what = "CELL_TTL of a table with eventual indexes";
+            return Err(Error::not_supported(what, eventual_index::MAKE_STRONG));
+        }
         if self.keeper_of(table.id).is_some() {
             let what = "CELL_TTL on the output table of a coprocessor";
             return Err(Error::not_supported(what, "Detach the coprocessor."));
@@ -258,6 +263,10 @@ impl Ddl<'_> {
         let method = of.map(IndexRecord::method).unwrap_or_default();
         let mut changes = Vec::new();
         for (name, written) in updates(change) {
+            if name.value == "consistency" && index.is_some() {
+                let hint = "Use ALTER INDEX … CONSISTENCY = STRONG or EVENTUAL.";
+                return Err(Error::not_supported("ALTER INDEX … SET (consistency)", hint));
+            }
             // The options of constraints are those of indexes that can be changed.
             let scope = match method {
                 IndexMethod::Btree => OptionScope::Constraint,

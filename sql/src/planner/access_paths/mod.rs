@@ -120,7 +120,7 @@ fn is_usable(index: &Index, question: &ScanRequirements<'_>) -> bool {
     let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
     hinted
         && index.state == IndexState::Active
-        && (scan.system_time.is_none() || question.may_time_travel_by_index)
+        && (scan.system_time.is_none() || question.may_time_travel_by_index && !index.is_followed)
         && holds_all(index, question)
 }
 

@@ -55,7 +55,7 @@ impl Session {
         Ok(())
     }
 
-    fn commit_durably(&mut self) -> Result<()> {
+    pub(super) fn commit_durably(&mut self) -> Result<()> {
         match self.commit()? {
             Some(ticket) => Ok(ticket.wait()?),
             None => Ok(()),

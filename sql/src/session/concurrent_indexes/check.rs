@@ -2,20 +2,26 @@
 //! statement and without blocking writers; with REPAIR also correction, in short transactions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coprocessors::index::{CheckCounts, IndexCheck, IndexDifference, RepairOutcome, check, repair};
+use store::env::process::monotonic_now;
 use types::{Batch, DataType, Datum};
 
 use crate::ast::{Check, CheckTarget, Statement};
 use crate::catalog::table::{Index, Table};
 use crate::ddl::{self, relation_lock_name};
 use crate::error::{Error, Result};
+use crate::exec::{FollowedViews, not_followed};
 use crate::rows::{CommandTag, ResultRows};
 use crate::session::prepared::utility_columns;
 use crate::session::{Execution, Session};
 
 /// Number of differences that are listed without LIMIT.
 pub(super) const LISTED_MAX: usize = 100;
+
+/// Interval at which a check looks whether an eventual index is still followed.
+const FOLLOWED_POLL: Duration = Duration::from_secs(1);
 
 /// A table and the indexes to check.
 struct CheckedIndexes {
@@ -160,8 +166,10 @@ impl Session {
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn();
         let context = self.eval_context(open, Vec::new());
+        let followed = self.followed_views(statement, index)?;
         let inputs = IndexCheck {
             transaction: &open.transaction,
+            views: followed.as_ref().map(|views| (&views.rows, &views.entries)),
             base_table: table.id,
             spec: &index.spec,
             context: &context,
@@ -183,6 +191,33 @@ impl Session {
             durable.map_or(Ok(()), |durable| Ok(durable.wait()?))
         })?;
         Ok((counts, corrections))
+    }
+
+    /// Returns the views of an eventual index, which has caught up with the statement.
+    fn followed_views(&self, statement: &Check, index: &Index) -> Result<Option<FollowedViews>> {
+        if !index.is_followed {
+            return Ok(None);
+        }
+        if statement.repair {
+            return Err(Error::not_supported(
+                format!("REPAIR of the eventual index \"{}\"", index.name),
+                "Use ALTER INDEX … REBUILD.",
+            ));
+        }
+        let store = self.engine.store();
+        let visible = store.visible();
+        let is_enough = |views: &FollowedViews| views.rows.commit() >= visible;
+        let of = (&**store, index.spec.store_table);
+        loop {
+            let deadline = Some(monotonic_now() + FOLLOWED_POLL);
+            let found = self.engine.followers.wait(of, is_enough, (&self.stop.stop, deadline))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            if self.engine.followers.views(of.1).is_none() {
+                return Err(not_followed(&index.name));
+            }
+        }
     }
 
     /// Reports the counts of an index.

@@ -8,6 +8,7 @@
 mod build;
 mod check;
 mod salting;
+mod eventual;
 mod states;
 mod store_check;
 

@@ -23,6 +23,9 @@ impl Session {
             AlterIndexAction::Restrict(restriction) => {
                 self.in_ddl("ALTER INDEX", |ddl| ddl.restrict_index(of, *restriction))
             }
+            AlterIndexAction::SetConsistency { eventual } => {
+                self.set_index_consistency(of, *eventual)
+            }
             AlterIndexAction::Rebuild { is_async: true } => {
                 self.reject_second_build(of, &index.name)?;
                 self.in_ddl("ALTER INDEX", |ddl| ddl.begin_new_form(of, None)).map(drop)

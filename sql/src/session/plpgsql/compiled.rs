@@ -82,6 +82,7 @@ impl Session {
             label: label.to_owned(),
             validity: PlanValidity::new(
                 &self.planning_state(catalog.version, None),
+                None,
                 TableSizes::default(),
             ),
             usage: PlanUsage::default(),

@@ -188,7 +188,11 @@ impl BodyExecution<'_> {
                     expr,
                     sql_type,
                     parameter_count: bound.parameter_count,
-                    validity: PlanValidity::new(&planning.state, TableSizes::default()),
+                    validity: PlanValidity::new(
+                        &planning.state,
+                        planning.state.reads_followed,
+                        TableSizes::default(),
+                    ),
                 },
                 None => {
                     FragmentPlanKind::Statement(Box::new(planning.plan_bound(bound)?), sql_type)

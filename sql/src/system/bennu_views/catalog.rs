@@ -12,6 +12,7 @@ use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::view::View;
 use crate::error::Result;
 use crate::index_builds::IndexBuild;
+use crate::index_followers::IndexLag;
 use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};
@@ -37,13 +38,19 @@ system_view! {
 }
 
 system_view! {
-    INDEXES: "indexes", "Indexes and their builds", indexes => |(table, index, build)| {
+    INDEXES: "indexes", "Indexes and their builds", indexes => |(table, index, build, lag)| {
         index_name Text = ObjectName::new(&table.schema, &index.name).short(), "Name, with the schema unless that is public";
         table_name Text = table.full_name().short(), "Table";
         state Text = index_state(&index, build.as_ref()), "[State](create-index.md#states), such as `active`";
         salt_buckets Int4 = index.spec.layout.salt_buckets, "Number of salt buckets; 0: not salted";
         local Bool = index.spec.local, "Whether its entries are in the regions of their rows";
         rows_done Int8 = build.as_ref().map(|build| build.row_count), "Rows whose entries a stored build has written";
+        consistency Text = if index.is_eventual { "eventual" } else { "strong" },
+            "[Consistency](create-index.md#eventual-indexes)";
+        lag_commits Int8 = lag.map(|lag| lag.commits),
+            "Number of commits, of any table, that an eventual index lacks at most; NULL: writers maintain it";
+        lag_seconds Float8 = lag.map(|lag| lag.age.as_secs_f64()),
+            "Age of the moment that an eventual index shows; 0 if it lacks no commit";
         error Text = build.as_ref().and_then(|build| build.error.clone()), "Error of the failed build";
     }
 }
@@ -119,14 +126,20 @@ fn settings(source: &SystemContext) -> Result<Vec<(&'static str, &str, &'static 
     Ok(source.settings.show_all().collect())
 }
 
-type IndexRow = (Arc<Table>, Arc<Index>, Option<IndexBuild>);
+type IndexRow = (Arc<Table>, Arc<Index>, Option<IndexBuild>, Option<IndexLag>);
 
 fn indexes(source: &SystemContext) -> Result<Vec<IndexRow>> {
     let builds = source.engine.stored_builds()?;
     let build = |index: &Index| builds.iter().find(|one| one.index == index.oid).cloned();
+    let engine = &source.engine;
+    let lag = |index: &Index| match index.is_followed {
+        true => engine.followers.lag(engine.store(), index.spec.store_table),
+        false => None,
+    };
     let tables = source.catalog.tables().into_iter();
     let rows = tables.flat_map(|table| {
-        let row = |index: &Arc<Index>| (Arc::clone(table), Arc::clone(index), build(index));
+        let row =
+            |index: &Arc<Index>| (Arc::clone(table), Arc::clone(index), build(index), lag(index));
         table.indexes.iter().map(row).collect::<Vec<_>>()
     });
     Ok(rows.collect())
