@@ -20,6 +20,7 @@ mod lost_updates;
 mod manual;
 mod memory;
 mod normalizer;
+mod optimizer_hints;
 mod plpgsql_blocks;
 mod quotas;
 mod random_queries;

@@ -78,6 +78,32 @@ impl SequenceStates {
         Ok(next)
     }
 
+    /// Allocates successive values of a sequence; returns the first and the last.
+    ///
+    /// # Errors
+    ///
+    /// 22023 if `count` is not positive; 2200H if there are not as many before its end; errors of
+    /// the store.
+    pub fn next_block(&self, sequence: &Sequence, count: i64) -> Result<(i64, i64)> {
+        if count < 1 {
+            bail!(INVALID_PARAMETER_VALUE: "nextval: number of values must be positive: {count}");
+        }
+        let state = self.state(sequence.id);
+        let mut state = state.lock();
+        let now = self.loaded(sequence, *state)?;
+        let first = match now.is_called {
+            true => sequence.after(now.value)?,
+            false => now.value,
+        };
+        let Some(last) = sequence.ahead(first, count - 1) else {
+            bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "nextval: sequence \"{}\" has less than {count} further values", sequence.name);
+        };
+        self.write(sequence.id, last, true)?;
+        let increment = sequence.increment;
+        *state = Some(SequenceState { value: last, is_called: true, reserved: 0, increment });
+        Ok((first, last))
+    }
+
     /// Sets the value of a sequence.
     ///
     /// # Errors

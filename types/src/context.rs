@@ -81,6 +81,13 @@ pub trait SequenceSource: Send + Sync {
     /// 2200H past its end; errors of the catalog and the store.
     fn next(&self, name: &str) -> Result<i64>;
 
+    /// Allocates `count` successive values of a sequence, and returns the first.
+    ///
+    /// # Errors
+    ///
+    /// 22023 if `count` is not positive; as [`SequenceSource::next`].
+    fn next_block(&self, name: &str, count: i64) -> Result<i64>;
+
     /// Returns the last value that the session obtained from a sequence: `currval()`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Syntax tree of INSERT, UPSERT, UPDATE, DELETE and MERGE.
 
 use super::expr::{Expr, Subscript};
-use super::query::{DynamicColumn, Hint, QueryExpr, SelectItem, TableRef};
+use super::query::{DynamicColumn, Hint, OrderItem, QueryExpr, SelectItem, TableRef};
 use super::sequence::Overriding;
 use super::with::WithClause;
 use super::{ColumnName, Ident, TableName};
@@ -268,6 +268,17 @@ pub enum MergeActionClause {
     },
 }
 
+/// The rows that a DELETE is limited to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteLimit {
+    /// `ORDER BY`; empty if not written.
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT`
+    pub limit: Expr,
+    /// Its position.
+    pub position: usize,
+}
+
 /// `DELETE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteStatement {
@@ -281,6 +292,8 @@ pub struct DeleteStatement {
     pub using: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Selection>,
+    /// Phoenix's `[ORDER BY …] LIMIT n`
+    pub first: Option<DeleteLimit>,
     /// `WITH TIMESTAMP …`, `WITH VERSION …`
     pub attributes: CellAttributes,
     /// `RETURNING`; empty if not written.

@@ -50,7 +50,7 @@ pub use ddl::{
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
-    DeleteStatement, InsertSource, InsertStatement, MergeActionClause, MergeStatement,
+    DeleteLimit, DeleteStatement, InsertSource, InsertStatement, MergeActionClause, MergeStatement,
     MergeWhenClause, OnConflictClause, OnDuplicate, Selection, TargetColumn, TargetStep,
     UpdateStatement, Upsert,
 };

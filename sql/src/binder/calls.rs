@@ -31,11 +31,20 @@ use crate::error::{Error, Result};
 impl Binder<'_> {
     /// Binds a function call.
     pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
-        let position = call.name.position();
         let name = call.name.name.value.as_str();
         if let Some(symbol) = name.strip_prefix(UNKNOWN_OPERATOR) {
             return Err(self.unknown_operator(call, symbol)?);
         }
+        if call.name.schema.is_none() && self.is_phoenix_name(name) {
+            return self.bind_phoenix_call(call);
+        }
+        self.bind_known_call(call)
+    }
+
+    /// Binds a call of a function of a user or of PostgreSQL.
+    pub(super) fn bind_known_call(&mut self, call: &FunctionCall) -> Result<Typed> {
+        let position = call.name.position();
+        let name = call.name.name.value.as_str();
         if let Some(bound) = self.bind_user_call(call)? {
             return Ok(bound);
         }

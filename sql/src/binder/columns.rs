@@ -3,7 +3,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::Ident;
+use crate::ast::{self, Ident};
 use crate::binder::column_hints;
 use crate::binder::level::{Binder, ColumnVisibility, LateralBar, QueryLevel, Reference};
 use crate::binder::scope::{ScopeColumn, ScopeRelation, system_column};
@@ -57,8 +57,18 @@ impl Binder<'_> {
         }
         match self.parameter_named(parts) {
             Some(value) => Ok(value),
-            None => Err(self.no_column(parts).at(position)),
+            None => match self.aliased(parts) {
+                Some(expr) => self.bind_expr(&expr),
+                None => Err(self.no_column(parts).at(position)),
+            },
         }
+    }
+
+    /// Takes the value of an alias that HAVING names.
+    fn aliased(&mut self, parts: &[Ident]) -> Option<ast::Expr> {
+        let [name] = parts else { return None };
+        let aliases = &self.levels.last()?.aliases;
+        aliases.iter().find(|(alias, _)| *alias == name.value).map(|(_, expr)| expr.clone())
     }
 
     /// Returns the field for `parameter.field` in the body of a function.

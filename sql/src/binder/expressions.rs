@@ -185,6 +185,7 @@ impl Binder<'_> {
         if sql_type.base.is_polymorphic() && !value.is_unknown() {
             return self.as_pseudo_type(value, &sql_type, position);
         }
+        let value = self.phoenix_cast(value, &sql_type.base)?;
         let expr = self.explicit(value, &sql_type, position)?;
         Ok(Typed { expr, sql_type, position: start })
     }

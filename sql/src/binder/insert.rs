@@ -76,11 +76,7 @@ impl Binder<'_> {
             written.table = self.with_dynamic_columns(&written.table, &upsert.dynamic_columns)?;
         }
         let (table, name) = (Arc::clone(&written.table), written.name());
-        let position = upsert.table.position();
-        if let Some(hint) = upsert.hints.first() {
-            let what = format!("hint {} in UPSERT", hint.name);
-            return Err(Error::not_supported(what, "Remove the hint.").at(position));
-        }
+        upsert.hints.iter().for_each(|hint| self.note_hint(hint));
         let (source, named_columns) =
             self.bind_insert_source(&written, &upsert.columns, &upsert.source, None)?;
         table.primary_index().map_or(Ok(()), |index| refuse_deferrable(&table, index))?;

@@ -20,7 +20,7 @@ use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
-use crate::ast::{FrameUnits, NamedWindow};
+use crate::ast::{self, FrameUnits, NamedWindow};
 use crate::binder::cte_scope::CteEntry;
 use crate::binder::function_body::ParameterFrame;
 use crate::binder::parameters::Parameters;
@@ -366,6 +366,8 @@ pub(super) struct QueryLevel {
     pub(super) open_bindings: Vec<(usize, Expr)>,
     /// Column references in clauses that [record them](Clause::records_columns).
     pub(super) references: Vec<Reference>,
+    /// The output columns with an alias that HAVING may name, while it is bound again.
+    pub(super) aliases: Vec<(String, ast::Expr)>,
 }
 
 impl QueryLevel {
@@ -388,6 +390,7 @@ impl QueryLevel {
             subqueries_like: AHashMap::new(),
             open_bindings: Vec::new(),
             references: Vec::new(),
+            aliases: Vec::new(),
         }
     }
 
@@ -452,6 +455,8 @@ pub(super) struct Binder<'a> {
     pub(super) view: Option<Arc<View>>,
     /// The first unpopulated materialized view that the statement reads.
     pub(super) unpopulated: Option<String>,
+    /// The notices of hints without effect.
+    pub(super) notices: Vec<Error>,
     /// The depth of nested views.
     pub(super) view_depth: usize,
     /// The WITH queries in scope.
@@ -493,6 +498,7 @@ impl<'a> Binder<'a> {
             settler: None,
             view: None,
             unpopulated: None,
+            notices: Vec::new(),
             view_depth: 0,
             named: Vec::new(),
             named_count: 0,

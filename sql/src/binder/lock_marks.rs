@@ -1,4 +1,4 @@
-//! Row-locking clauses and index hints: marks on the scans of a FROM clause.
+//! Row-locking clauses: marks on the scans of a FROM clause.
 //!
 //! [`lock_rows`](crate::binder::lock_rows) builds the LockRows node from the marks.
 
@@ -7,14 +7,14 @@ use std::ops::Range;
 use store::transaction::LockWait;
 use types::expr::Expr;
 
-use crate::ast::{self, Hint, Locking, QueryBody, TableRef};
+use crate::ast::{self, Locking, QueryBody, TableRef};
 use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::binder::tree::{conjuncts, for_each_column, map_columns, width};
 use crate::error::{Error, Result};
 use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical, RowLock, TableScan};
 
 /// Calls `visit` on each scan of the FROM clause itself, not on those in its subqueries.
-fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
+pub(super) fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
     match plan {
         Logical::Scan(scan) => visit(scan),
         Logical::Join(join) => {
@@ -261,54 +261,4 @@ pub(super) fn mark_only_scan(plan: &mut Logical) -> bool {
         }
         _ => false,
     }
-}
-
-/// Marks the scans that hints apply to: `INDEX(t i …)` and `NO_INDEX[(t)]`.
-pub(super) fn apply_hints(
-    plan: &mut Logical,
-    scope: &Scope,
-    hints: &[Hint],
-    position: usize,
-) -> Result<()> {
-    for hint in hints {
-        let (table, indexes) = match (hint.name.as_str(), hint.arguments.as_slice()) {
-            ("index", [table, indexes @ ..]) if !indexes.is_empty() => (Some(table), indexes),
-            ("no_index", []) => (None, &[] as &[String]),
-            ("no_index", [table]) => (Some(table), &[] as &[String]),
-            ("index" | "no_index", _) => {
-                bail!(SYNTAX_ERROR: "hint {} is malformed", hint.name; hint "Write INDEX(table index) or NO_INDEX(table).";
-                    at position);
-            }
-            _ => {
-                let what = format!("hint {}", hint.name);
-                let known = "Supported hints are INDEX(table index) and NO_INDEX(table).";
-                return Err(Error::not_supported(what, known).at(position));
-            }
-        };
-        if let Some(name) = table {
-            check_hint(scope, name, indexes).map_err(|error| error.at(position))?;
-        }
-        for_each_scan(plan, &mut |scan| {
-            if table.is_none_or(|name| *name == scan.alias || *name == scan.table.name) {
-                scan.index_hint = Some(indexes.to_vec());
-            }
-        });
-    }
-    Ok(())
-}
-
-fn check_hint(scope: &Scope, name: &str, indexes: &[String]) -> Result<()> {
-    let named = |relation: &&ScopeRelation| {
-        relation.alias == *name || relation.table.as_ref().is_some_and(|table| table.name == *name)
-    };
-    let relation = scope.relations.iter().find(named);
-    let Some(table) = relation.and_then(|relation| relation.table.as_ref()) else {
-        bail!(UNDEFINED_TABLE: "relation \"{name}\" in hint not found in FROM clause");
-    };
-    for index in indexes {
-        if !table.indexes.iter().any(|one| one.name == *index) {
-            bail!(UNDEFINED_OBJECT: "index \"{index}\" does not exist");
-        }
-    }
-    Ok(())
 }

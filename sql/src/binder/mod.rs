@@ -46,6 +46,7 @@ mod operators;
 mod arrays;
 mod calls;
 mod function;
+mod phoenix_calls;
 mod function_body;
 mod procedure_call;
 mod aggregates;
@@ -74,6 +75,7 @@ mod from;
 mod grouping_sets;
 mod grouping;
 mod lock_marks;
+mod optimizer_hints;
 mod lock_rows;
 mod select;
 mod query;
@@ -160,6 +162,8 @@ pub struct BoundStatement {
     pub reads: Vec<TableId>,
     /// The parameters that stand for PL/pgSQL variables.
     pub variables: Vec<VariableUse>,
+    /// The notices of hints without effect.
+    pub notices: Vec<Error>,
     /// The errors of constant folding, which PostgreSQL raises when it plans the statement.
     pub constants: ConstantErrors,
 }
@@ -304,6 +308,7 @@ impl Binder<'_> {
             parameter_types: self.parameters.final_types(),
             parameter_count: self.parameters.count(),
             unpopulated: self.unpopulated,
+            notices: self.notices,
             cursor_tables: self.cursor_tables,
             current_row,
             locks,

@@ -11,10 +11,11 @@ use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, CellAttributes, Hint, LockStrength, SelectItem, TableName, TableRef};
+use crate::ast::{
+    self, CellAttributes, Hint, Ident, LockStrength, SelectItem, TableName, TableRef,
+};
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
-use crate::binder::lock_marks::apply_hints;
 use crate::binder::lock_rows::LockedFrom;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
@@ -22,6 +23,7 @@ use crate::binder::select::Target;
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
+use crate::catalog::CatalogRelation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -46,7 +48,7 @@ impl Binder<'_> {
     pub(super) fn changed(
         &mut self,
         (name, change): (&TableName, StatementKind),
-        alias: Option<&ast::Ident>,
+        alias: Option<&Ident>,
         hints: &[Hint],
     ) -> Result<ModifiedRows> {
         let written = self.written(name, change)?;
@@ -57,7 +59,7 @@ impl Binder<'_> {
             hide_timestamp(&mut scope);
             drop_timestamp(&mut rows, table.columns.len());
         }
-        apply_hints(&mut rows.plan, &scope, hints, name.position())?;
+        self.apply_hints(&mut rows.plan, &scope, hints, name.position())?;
         if written.is_view() {
             scope = Scope::of(written.relation(alias));
         }
@@ -157,6 +159,10 @@ impl Binder<'_> {
 
     /// Binds DELETE.
     pub(super) fn bind_delete(&mut self, delete: &ast::DeleteStatement) -> Result<BoundPlan> {
+        if let Some(first) = &delete.first {
+            let limited = self.limited_delete(delete, first)?;
+            return self.bind_delete(&limited);
+        }
         let mut changed = self.changed(
             (&delete.table, StatementKind::Delete),
             delete.alias.as_ref(),
@@ -191,6 +197,58 @@ impl Binder<'_> {
         let source = rows.plan;
         let delete = Delete { table, source, reads_timestamp, recheck, attributes, returning };
         Ok(returning_query(BoundPlan::Delete(delete), query))
+    }
+
+    /// Returns `DELETE … LIMIT n` with a condition in its place: `key IN (SELECT key … LIMIT n)`.
+    fn limited_delete(
+        &self,
+        delete: &ast::DeleteStatement,
+        first: &ast::DeleteLimit,
+    ) -> Result<ast::DeleteStatement> {
+        let position = first.position;
+        let key: Vec<&str> = match self.find_relation(&delete.table) {
+            Some(CatalogRelation::Table(table)) if table.has_primary_key() => {
+                table.primary_key().iter().map(|&at| table.columns[at].name.as_str()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let selection = match &delete.selection {
+            None => None,
+            Some(ast::Selection::Where(condition)) => Some(condition.clone()),
+            Some(ast::Selection::CurrentOf(_)) => return Err(no_limit(position)),
+        };
+        if key.is_empty() || !delete.using.is_empty() {
+            return Err(no_limit(position));
+        }
+        let alias = delete.alias.as_ref().unwrap_or(&delete.table.name);
+        let column = |name: &&str| {
+            let name = Ident { value: (*name).to_owned(), position };
+            ast::Expr::Column(vec![Ident { position, ..alias.clone() }, name])
+        };
+        let item = |expr| SelectItem::Expr { expr, alias: None };
+        let mut select =
+            ast::Select::of_items(key.iter().map(column).map(item).collect(), position);
+        select.from = vec![TableRef::Table {
+            name: delete.table.clone(),
+            dynamic_columns: Vec::new(),
+            alias: delete.alias.clone().map(|name| ast::TableAlias { name, columns: Vec::new() }),
+            system_time: None,
+            sample: None,
+            locking: Vec::new(),
+        }];
+        select.selection = selection;
+        let mut query = ast::QueryExpr::bare(ast::QueryBody::Select(Box::new(select)), position);
+        query.order_by.clone_from(&first.order_by);
+        query.limit = Some(first.limit.clone());
+        let mut fields: Vec<ast::Expr> = key.iter().map(column).collect();
+        let operand = match fields.len() {
+            1 => fields.remove(0),
+            _ => ast::Expr::Row { fields, position },
+        };
+        let (operand, query) = (Box::new(operand), Box::new(query));
+        let is_first = ast::Expr::InSubquery { operand, query, negated: false, position };
+        let selection = Some(ast::Selection::Where(is_first));
+        Ok(ast::DeleteStatement { selection, first: None, ..delete.clone() })
     }
 
     /// Binds the attributes of the cells that a statement writes to a table.
@@ -409,4 +467,10 @@ fn explain_timestamp(error: Error) -> Error {
     let hint = "It is assigned at commit. Read it with SELECT after the commit.";
     let refused = Error::not_supported("_timestamp in RETURNING", hint);
     Error { position: error.position, ..refused }
+}
+
+/// Returns the error for a LIMIT of a DELETE whose rows have no key, or that has USING.
+fn no_limit(position: usize) -> Error {
+    let hint = "Use a subquery: WHERE key IN (SELECT key … LIMIT n).";
+    Error::not_supported("LIMIT in this DELETE", hint).at(position)
 }

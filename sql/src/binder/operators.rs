@@ -65,7 +65,10 @@ impl Binder<'_> {
                 self.call(signature, vec![left, right], start)
             }
             Match::One(_) | Match::None => {
-                Err(no_operator(&self.operation(symbol, &shown)).at(position))
+                match self.phoenix_operator(symbol, left, right, position)? {
+                    Some(bound) => Ok(bound),
+                    None => Err(no_operator(&self.operation(symbol, &shown)).at(position)),
+                }
             }
             Match::Ambiguous => {
                 Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))

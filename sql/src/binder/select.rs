@@ -18,7 +18,7 @@ use crate::binder::level::{
     AGGREGATE, Binder, BoundWindow, Clause, ColumnVisibility, QueryLevel, Reference, WINDOW,
 };
 use crate::binder::lock_marks::{
-    apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded, refuse_past,
+    apply_locks, has_locked, pushed_locks, refuse_padded, refuse_past,
 };
 use crate::binder::lock_rows::{LockedFrom, is_pulled_up};
 use crate::binder::output_names::output_name;
@@ -102,7 +102,7 @@ impl Binder<'_> {
             true => self.bind_from(&select.from)?,
             false => self.bind_from(&pushed_locks(&select.from, &query.locking))?,
         };
-        apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
+        self.apply_hints(&mut rows.plan, &scope, &select.hints, select.position)?;
         apply_locks(&mut rows.plan, &scope, &query.locking)?;
         // With setting `as_of`, the session rejects the statement: it is read-only.
         if self.constants.search_path().as_of().is_none() {
@@ -159,6 +159,27 @@ impl Binder<'_> {
             })
     }
 
+    /// Binds HAVING. If it names a column that does not exist, it is bound again with the aliases
+    /// of the output columns, which Phoenix accepts there.
+    fn bind_having(&mut self, having: &ast::Expr, items: &[SelectItem]) -> Result<Expr> {
+        let before = self.marks();
+        let error = match self.bind_condition(having, Clause::Having) {
+            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_COLUMN => error,
+            bound => return bound,
+        };
+        self.restore_marks(&before);
+        let alias = |item: &SelectItem| match item {
+            SelectItem::Expr { expr, alias: Some(alias) } => {
+                Some((alias.value.clone(), expr.clone()))
+            }
+            _ => None,
+        };
+        self.level().aliases = items.iter().filter_map(alias).collect();
+        let bound = self.bind_condition(having, Clause::Having);
+        self.level().aliases.clear();
+        bound.map_err(|_| error)
+    }
+
     fn bind_parts(
         &mut self,
         select: &Select,
@@ -172,7 +193,7 @@ impl Binder<'_> {
             None => None,
         };
         let having = match &select.having {
-            Some(having) => Some(self.bind_condition(having, Clause::Having)?),
+            Some(having) => Some(self.bind_having(having, &select.items)?),
             None => None,
         };
         let mut order = self.bind_order(&query.order_by, &mut targets, visible)?;

@@ -400,8 +400,11 @@ impl Catalog {
         let schemas: Vec<&str> = match schema {
             Some(schema) => path.schema(schema).into_iter().collect(),
             None => {
+                // The default user has the name of the schema of Phoenix's functions.
+                let is_searched =
+                    |s: &&str| !is_temporary(s) && *s != standard_function::PHOENIX_SCHEMA;
                 let listed = path.schemas().iter().map(String::as_str);
-                listed.filter(|s| !is_temporary(s)).chain([standard_function::SCHEMAS[1]]).collect()
+                listed.filter(is_searched).chain([standard_function::SCHEMAS[1]]).collect()
             }
         };
         for schema in schemas {

@@ -1,6 +1,6 @@
 //! Functions of `information_schema` and `pg_catalog` that are defined by SQL text: those that
 //! drivers call to expand the catalog's arrays and to interpret type modifiers, and functions over
-//! system views.
+//! system views; and Phoenix's functions in schema `bennu`, as expressions over PostgreSQL's.
 //!
 //! Every catalog contains them next to the user-defined ones, with numbers that those never have;
 //! they are not stored.
@@ -19,11 +19,20 @@ use crate::parser;
 /// Definitions.
 const DEFINITIONS: &str = include_str!("standard_functions.sql");
 
+/// Functions of Phoenix.
+const PHOENIX_FUNCTIONS: &str = include_str!("phoenix_functions.txt");
+
 /// Schemas of the functions.
-pub const SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+pub const SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", PHOENIX_SCHEMA];
+
+/// The schema of Phoenix's functions.
+pub const PHOENIX_SCHEMA: &str = "bennu";
 
 /// The first number; user-defined functions have higher ones.
 const FIRST_NUMBER: u32 = 100;
+
+/// The first number of Phoenix's functions.
+const FIRST_PHOENIX_NUMBER: u32 = 300;
 
 /// Returns all of them.
 ///
@@ -32,7 +41,9 @@ const FIRST_NUMBER: u32 = 100;
 /// An error of one of the texts, which a test would find.
 pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
     let mut functions = Vec::new();
-    for (number, parsed) in (FIRST_NUMBER..).zip(parser::parse_statements(DEFINITIONS)?) {
+    let general = (FIRST_NUMBER..).zip(parser::parse_statements(DEFINITIONS)?);
+    let phoenix = parser::parse_statements(&phoenix_definitions())?;
+    for (number, parsed) in general.chain((FIRST_PHOENIX_NUMBER..).zip(phoenix)) {
         let Statement::Function(statement) = &parsed.statement else {
             unreachable!("the file has other statements");
         };
@@ -40,6 +51,25 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
         functions.push(Function::of_record(record(number, create, catalog)?, catalog)?);
     }
     Ok(functions)
+}
+
+/// Returns the statements that create Phoenix's functions.
+fn phoenix_definitions() -> String {
+    let lines = PHOENIX_FUNCTIONS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let definition = |line: &str| {
+        let (declaration, body) = line.split_once(" = ")?;
+        let (declaration, volatility) = declaration.rsplit_once(' ')?;
+        let (signature, result) = declaration.split_once(") ")?;
+        let volatility = match volatility {
+            "i" => "IMMUTABLE",
+            "s" => "STABLE",
+            _ => "VOLATILE",
+        };
+        Some(format!(
+            "CREATE FUNCTION {PHOENIX_SCHEMA}.{signature}) RETURNS {result} LANGUAGE sql {volatility} AS $$SELECT {body}$$;"
+        ))
+    };
+    lines.filter_map(definition).collect()
 }
 
 /// Returns the record of a definition. Its parameters have no defaults.

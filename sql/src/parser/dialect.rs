@@ -480,8 +480,9 @@ fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(read())
 }
 
-/// Reads Phoenix's and the standard's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR
-/// s` as `currval('s')`; `None` for anything else.
+/// Reads Phoenix's and the standard's `NEXT VALUE FOR s` as `nextval('s')`, Phoenix's `NEXT n VALUES
+/// FOR s` as `nextval('s', n)`, and `CURRENT VALUE FOR s` as `currval('s')`; `None` for anything
+/// else.
 fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
@@ -492,17 +493,35 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         "current" => "currval",
         _ => return None,
     };
-    if word(1) != "value" || word(2) != "for" {
+    let counts = function == "nextval"
+        && matches!(parser.peek_nth_token_ref(1).token, Token::Number(..) | Token::Placeholder(_));
+    let at = usize::from(counts) + 1;
+    // After a number, VALUES has been classified as a name.
+    let values = counts
+        && matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word)
+            if word.value.eq_ignore_ascii_case("values"));
+    if !(values || word(at) == "value") || word(at + 1) != "for" {
         return None;
     }
     let span = parser.peek_token_ref().span;
-    (0..3).for_each(|_| parser.advance_token());
+    parser.advance_token();
+    let count = match counts.then(|| parser.parse_value()).transpose() {
+        Ok(count) => count,
+        Err(error) => return Some(Err(error)),
+    };
+    (0..2).for_each(|_| parser.advance_token());
     let name = match parser.parse_object_name(false) {
         Ok(name) => name.to_string(),
         Err(error) => return Some(Err(error)),
     };
     let argument = Expr::Value(Value::SingleQuotedString(name).with_span(span));
-    Some(Ok(self::function(span, function, argument)))
+    let mut call = self::function(span, function, argument);
+    if let (Some(count), Expr::Function(function)) = (count, &mut call)
+        && let FunctionArguments::List(list) = &mut function.args
+    {
+        list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(count))));
+    }
+    Some(Ok(call))
 }
 
 /// The internal function name that represents the word VARIADIC before its argument.

@@ -1,5 +1,6 @@
 //! Parsing of INSERT, UPSERT, UPDATE and DELETE.
 
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::TokenCursor;
@@ -7,9 +8,10 @@ use super::error::{ParseError, Result, sqlstate};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, AssignmentClause, CellAttributes, ColumnName, ConflictAction,
-    ConflictTargetClause, DeleteStatement, DynamicColumn, Expr, Hint, Ident, InsertSource,
-    InsertStatement, OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr, SelectItem,
-    Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep, UpdateStatement, Upsert,
+    ConflictTargetClause, DeleteLimit, DeleteStatement, DynamicColumn, Expr, Hint, Ident,
+    InsertSource, InsertStatement, OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr,
+    SelectItem, Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep,
+    UpdateStatement, Upsert,
 };
 
 impl TokenCursor<'_> {
@@ -258,6 +260,12 @@ impl TokenCursor<'_> {
         let table = self.table_name()?;
         let alias = self.target_alias("set")?;
         self.expect_words(&["set"])?;
+        // Phoenix: UPDATE STATISTICS t SET "phoenix.stats.guidepost.width" = n.
+        let is_property =
+            matches!(self.peek(), Token::Word(word) if word.value.starts_with("phoenix."));
+        if is_property && table.schema.is_none() && table.name.value == "statistics" {
+            return Err(self.unexpected());
+        }
         let assignments = self.assignments()?;
         let from = self.table_refs("from")?;
         let selection = self.changed_selection()?;
@@ -268,23 +276,48 @@ impl TokenCursor<'_> {
         Ok(Statement::Update(Box::new(update)))
     }
 
+    /// Reads `[ORDER BY …] LIMIT n` of DELETE.
+    fn delete_limit(&mut self) -> Result<Option<DeleteLimit>> {
+        let position = self.position();
+        let mut order_by = Vec::new();
+        if self.take_words(&["order", "by"]) {
+            let list = self.parser.parse_comma_separated(Parser::parse_order_by_expr);
+            let list = list.map_err(|error| self.translate(error))?;
+            order_by = self.order_items(list)?;
+        } else if !self.is_word("limit") {
+            return Ok(None);
+        }
+        self.expect_words(&["limit"])?;
+        let limit = self.expr()?;
+        Ok(Some(DeleteLimit { order_by, limit, position }))
+    }
+
     pub(super) fn delete(&mut self) -> Result<Statement> {
         self.expect_words(&["delete"])?;
         let hints = self.statement_hints();
+        if self.is_word("jar") {
+            return Err(ParseError::unsupported("DELETE JAR", self.position()));
+        }
         self.expect_words(&["from"])?;
         let table = self.table_name()?;
         let alias = self.target_alias("where")?;
         let using = self.table_refs("using")?;
         let selection = self.changed_selection()?;
-        if self.is_word("order") || self.is_word("limit") {
-            return Err(ParseError::unsupported("DELETE … LIMIT", self.position())
-                .with_hint("Use a subquery: WHERE key IN (SELECT key … LIMIT n)."));
-        }
+        let first = self.delete_limit()?;
         let attributes = self.cell_attributes(&["timestamp", "version"])?;
         let returning = self.returning()?;
         let with = None;
-        let delete =
-            DeleteStatement { with, table, alias, using, selection, attributes, returning, hints };
+        let delete = DeleteStatement {
+            with,
+            table,
+            alias,
+            using,
+            selection,
+            first,
+            attributes,
+            returning,
+            hints,
+        };
         Ok(Statement::Delete(Box::new(delete)))
     }
 

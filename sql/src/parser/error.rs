@@ -21,6 +21,7 @@ pub struct ParseError {
 
 /// Hints of constructs that are not supported, where another one has the same effect.
 const HINTS: &[(&str, &str)] = &[
+    ("ADD", "Use CREATE FUNCTION in SQL or PL/pgSQL."),
     ("BY NAME", "List the columns of both queries in one order."),
     ("CHECKPOINT", "Use FLUSH table to write the memstores of a table to store files."),
     ("CLUSTER", "Choose a primary key: rows are stored in its order."),
@@ -28,6 +29,7 @@ const HINTS: &[(&str, &str)] = &[
     ("CREATE RULE", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
     ("CREATE TABLE … OF", "Use CREATE TABLE … (LIKE table)."),
     ("CREATE TRIGGER", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
+    ("DELETE JAR", "Use DROP FUNCTION."),
     ("FETCH … PERCENT", "Compare percent_rank() in an outer query."),
     ("GRANT", "Omit the statement. Every client that may connect may do everything."),
     ("GROUP BY ALL", "List the expressions."),
@@ -35,6 +37,7 @@ const HINTS: &[(&str, &str)] = &[
     ("INHERITS", "Use CREATE TABLE … (LIKE table)."),
     ("JSON_TABLE", "Use jsonb_to_recordset() or jsonb_path_query()."),
     ("LIMIT BY", "Compare row_number() in an outer query."),
+    ("LIST", "Use CREATE FUNCTION in SQL or PL/pgSQL."),
     ("LISTEN", "Query a table at intervals."),
     ("NO INHERIT", "Omit it. Tables do not inherit from one another."),
     ("NOTIFY", "Query a table at intervals."),
@@ -49,6 +52,7 @@ const HINTS: &[(&str, &str)] = &[
     ("TABLESAMPLE", "Use WHERE random() < 0.1."),
     ("TABLESPACE", "Omit it. All objects are in the data directory."),
     ("TOP", "Use LIMIT."),
+    ("TRACE", "Use EXPLAIN (ANALYZE)."),
     ("UNNEST WITH OFFSET", "Use WITH ORDINALITY."),
     ("a length in octets", "Use bytea; a CHECK on octet_length() can limit it."),
     ("a modified *", "List the columns."),

@@ -26,6 +26,7 @@ mod context_keywords;
 mod rewrite_from;
 mod operator_tokens;
 mod rewrite;
+mod phoenix_syntax;
 mod grouping;
 mod dialect;
 mod cursor;
@@ -319,31 +320,47 @@ pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Checks the limits of a text and runs `parse` over its tokens.
+/// Checks the limits of a text and runs `parse` over its tokens; after an error again, with
+/// Phoenix's syntax rewritten.
 fn with_cursor<T>(
     source: ScriptText<'_>,
-    parse: impl FnOnce(&mut TokenCursor<'_>) -> Result<T>,
+    parse: impl Fn(&mut TokenCursor<'_>) -> Result<T>,
 ) -> Result<T> {
     limits::check_size(source.text())?;
     let dialect = BennuDialect::default();
-    let mut tokens = tokenize(&dialect, &source)?;
+    let tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
-    operator_tokens::cut(&dialect, &mut tokens);
+    let error = match parse_tokens(tokens, (&dialect, &source), &parse) {
+        Err(error) if error.sqlstate != error::sqlstate::QUERY_CANCELED => error,
+        parsed => return parsed,
+    };
+    let mut tokens = tokenize(&dialect, &source)?;
+    if !phoenix_syntax::rewrite(&mut tokens) {
+        return Err(error);
+    }
+    parse_tokens(tokens, (&dialect, &source), &parse).map_err(|_| error)
+}
+
+fn parse_tokens<T>(
+    mut tokens: Vec<TokenWithSpan>,
+    (dialect, source): (&BennuDialect, &ScriptText<'_>),
+    parse: &impl Fn(&mut TokenCursor<'_>) -> Result<T>,
+) -> Result<T> {
+    operator_tokens::cut(dialect, &mut tokens);
     check_time()?;
     context_keywords::classify_keywords(&mut tokens);
     schema::part_elements(&mut tokens);
     check_time()?;
     rewrite::rewrite(&mut tokens);
     check_time()?;
-    let exclusions = window::take_exclusions(&mut tokens, &source);
-    let join_aliases = rewrite_from::take_join_aliases(&mut tokens, &source);
+    let exclusions = window::take_exclusions(&mut tokens, source);
+    let join_aliases = rewrite_from::take_join_aliases(&mut tokens, source);
     let token_count = tokens.len();
-    let parser = Parser::new(&dialect)
+    let parser = Parser::new(dialect)
         .with_recursion_limit(limits::PARSER_DEPTH)
         .with_tokens_with_locations(tokens);
     let table_names = Vec::new();
     let into = create_as::SelectIntoClause::Refused;
-    let source = &source;
     let cursor =
         TokenCursor { parser, source, token_count, table_names, exclusions, join_aliases, into };
     parse(&mut { cursor })
@@ -550,8 +567,10 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "revoke",
         "security",
         "increment",
-        "use",
         "check",
+        "trace",
+        "list",
+        "add",
     ];
     if !OTHERS.contains(&word) {
         return None;

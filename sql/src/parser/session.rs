@@ -268,7 +268,41 @@ impl TokenCursor<'_> {
         if self.take_words(&["create", "table"]) {
             return self.show_create_table();
         }
+        if self.is_word("tables") || self.is_word("schemas") {
+            return self.show_relations();
+        }
         Ok(Statement::Show(self.shown_name()?))
+    }
+
+    /// Reads `SHOW TABLES [IN s] [LIKE 'p']` and `SHOW SCHEMAS [LIKE 'p']` of Phoenix, queries of
+    /// its system tables.
+    fn show_relations(&mut self) -> Result<Statement> {
+        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let mut text = match self.take_word("schemas") {
+            true => "SELECT DISTINCT table_schem, NULL::varchar AS table_catalog \
+                     FROM bennu.system_catalog WHERE table_schem IS NOT NULL"
+                .to_owned(),
+            false => {
+                self.advance();
+                "SELECT NULL::varchar AS table_cat, table_schem, table_name, \
+                 CASE table_type WHEN 'u' THEN 'TABLE' WHEN 'v' THEN 'VIEW' ELSE 'INDEX' END AS table_type, \
+                 remarks, index_state, immutable_rows, salt_buckets, view_statement, transactional \
+                 FROM bennu.system_catalog WHERE column_name IS NULL AND link_type IS NULL"
+                    .to_owned()
+            }
+        };
+        let column = if text.contains("DISTINCT") { "table_schem" } else { "table_name" };
+        if column == "table_name" && (self.take_word("in") || self.take_word("from")) {
+            let schema = self.name()?.value;
+            let schema = literal(&schema);
+            text.push_str(&format!(" AND lower(table_schem) = lower({schema})"));
+        }
+        if self.take_word("like") {
+            let pattern = literal(&self.string()?);
+            text.push_str(&format!(" AND {column} ILIKE {pattern}"));
+        }
+        text.push_str(if column == "table_schem" { " ORDER BY 1" } else { " ORDER BY 4, 2, 3" });
+        Ok(Statement::Query(Box::new(super::parse_query(&text)?)))
     }
 
     /// Reads `SHOW CREATE TABLE t`, a query of the function of that name.

@@ -363,11 +363,15 @@ impl Session {
                 break planned;
             }
         };
-        let in_block = self.is_in_block();
-        if !in_block && !declared.hold {
+        if self.is_in_block() || declared.hold {
+            return self.add_cursor(parsed, declared, planned, parameters);
+        }
+        if !declared.query.locking.is_empty() {
             bail!(NO_ACTIVE_SQL_TRANSACTION: "DECLARE CURSOR can only be used in transaction blocks");
         }
-        self.add_cursor(parsed, declared, planned, parameters)
+        // As in Phoenix, a cursor outside of a transaction block is held.
+        let held = ast::DeclareCursor { hold: true, ..declared.clone() };
+        self.add_cursor(parsed, &held, planned, parameters)
     }
 
     /// Opens a cursor.

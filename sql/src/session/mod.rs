@@ -697,6 +697,7 @@ impl Session {
         }
         // Those with parameters were checked when the parameters were bound.
         planned.constants.check_fixed()?;
+        planned.notices.iter().for_each(|notice| self.notice("NOTICE", notice.clone()));
         parameters.resize(planned.parameter_count, Datum::Null);
         if statement.is_call {
             return self.run_call(statement, planned, parameters);

@@ -102,6 +102,8 @@ pub(crate) struct StatementPlan {
     pub reads: Vec<LockName>,
     /// First unpopulated materialized view that it reads.
     unpopulated: Option<String>,
+    /// Notices of each execution.
+    pub notices: Vec<Error>,
     /// Row of WHERE CURRENT OF.
     pub current_row: Option<CurrentRow>,
     /// Errors of constant expressions, which PostgreSQL raises at planning: checked once the
@@ -309,6 +311,7 @@ impl PlanningContext<'_> {
             locks: bound.locks,
             reads: Vec::new(),
             unpopulated: bound.unpopulated,
+            notices: bound.notices,
             current_row: bound.current_row,
             constants: bound.constants,
         };

@@ -129,6 +129,16 @@ impl SessionSequences {
         Ok(value)
     }
 
+    fn next_block_of(&self, name: &str, count: i64) -> Result<i64> {
+        let sequence = self.find_locked(name)?;
+        self.check_writable(&sequence, "nextval")?;
+        let (first, last) = self.engine.sequences.next_block(&sequence, count)?;
+        let mut seen = self.seen.lock();
+        seen.values.insert(sequence.id, last);
+        seen.last = Some(sequence.id);
+        Ok(first)
+    }
+
     fn current_value(&self, name: &str) -> Result<i64> {
         let sequence = self.find_locked(name)?;
         self.seen.lock().values.get(&sequence.id).copied().ok_or_else(|| {
@@ -161,6 +171,10 @@ impl SessionSequences {
 impl SequenceSource for SessionSequences {
     fn next(&self, name: &str) -> types::Result<i64> {
         self.next_value(name).map_err(Error::into_value_error)
+    }
+
+    fn next_block(&self, name: &str, count: i64) -> types::Result<i64> {
+        self.next_block_of(name, count).map_err(Error::into_value_error)
     }
 
     fn current(&self, name: &str) -> types::Result<i64> {

@@ -7,6 +7,7 @@
 
 use crate::catalog::extension::PLPGSQL;
 use crate::catalog::object::Object;
+use crate::catalog::standard_function::PHOENIX_SCHEMA;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::dependencies;
@@ -42,7 +43,7 @@ pub(super) fn rows(
     of_constraints(objects, &mut all);
     of_composites(catalog, &mut all);
     of_schemas(objects, catalog, &mut all);
-    of_bennu(objects, &mut all);
+    of_bennu(objects, catalog, &mut all);
     for (dependent, on) in dependencies(catalog) {
         let addresses =
             (address_of(&dependent, objects, catalog), address_of(&on, objects, catalog));
@@ -140,13 +141,20 @@ fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress,
     }
 }
 
-/// Adds the membership of schema `bennu` and its views in the extension that is always present, so
+/// Adds the membership of schema `bennu`, its views and its functions in the extension that is always present, so
 /// that pg_dump leaves them out.
-fn of_bennu(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
+fn of_bennu(
+    objects: &CatalogObjects,
+    catalog: &Catalog,
+    all: &mut Vec<(ObjectAddress, ObjectAddress, char)>,
+) {
     let views = objects.relations.iter().filter(|relation| relation.schema == BENNU);
     let views = views.map(|relation| (CLASS, relation.oid, 0));
     let extension = (EXTENSION, extension_oid(&PLPGSQL), 0);
-    all.extend(views.chain([(NAMESPACE, BENNU, 0)]).map(|member| (member, extension, 'e')));
+    let functions = catalog.functions().filter(|one| one.record.schema == PHOENIX_SCHEMA);
+    let functions = functions.map(|one| (PROC, one.oid(), 0));
+    let members = views.chain(functions).chain([(NAMESPACE, BENNU, 0)]);
+    all.extend(members.map(|member| (member, extension, 'e')));
 }
 
 /// Adds the dependencies of types, functions and extensions on their schemas.

@@ -3,7 +3,9 @@
 //!
 //! Those of the first two are read from `relations.txt`, which has PostgreSQL 15's. A type that
 //! bennu lacks is replaced by one with the same values: a domain of `information_schema` by its
-//! base type, an expression tree by SQL text. Those of `bennu` are made of its declarations.
+//! base type, an expression tree by SQL text. Those of `bennu` are made of its declarations, and
+//! Phoenix's system tables are read from `phoenix_relations.txt`: they are views of `bennu`, which
+//! a query may read as `SYSTEM.CATALOG` and so on ([`find`]).
 
 use std::sync::LazyLock;
 
@@ -40,12 +42,16 @@ pub(super) struct RelationDefinition {
 /// All relations.
 pub(super) static SHAPES: LazyLock<Vec<RelationDefinition>> = LazyLock::new(read);
 
-/// Returns a relation by schema and name; `None` as schema means `pg_catalog`.
+/// Returns a relation by schema and name; `None` as schema means `pg_catalog`. Schema `system` has
+/// Phoenix's system tables, with names in any case.
 pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static RelationDefinition> {
     let schema = match schema {
         None | Some("pg_catalog") => PG_CATALOG,
         Some("information_schema") => INFORMATION_SCHEMA,
         Some("bennu") => BENNU,
+        Some("system" | "SYSTEM") => {
+            return find(Some("bennu"), &format!("system_{}", name.to_ascii_lowercase()));
+        }
         Some(_) => return None,
     };
     SHAPES.iter().find(|shape| shape.schema == schema && shape.name == name)
@@ -54,29 +60,7 @@ pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation
 fn read() -> Vec<RelationDefinition> {
     let mut shapes: Vec<RelationDefinition> = Vec::new();
     let mut queries = view_query::read();
-    let lines = include_str!("relations.txt").lines().filter(|line| !line.starts_with('#'));
-    for line in lines {
-        if let Some(columns) = line.strip_prefix("  ") {
-            let Some(shape) = shapes.last_mut() else { continue };
-            for (name, type_name) in columns.split(' ').filter_map(|one| one.split_once(':')) {
-                shape.positions.insert(name, shape.columns.len());
-                shape.columns.push((name, type_named(type_name)));
-            }
-            continue;
-        }
-        let (full, oid) = line.split_once(' ').unwrap_or((line, "0"));
-        let (schema, name) = full.split_once('.').unwrap_or(("pg_catalog", full));
-        let fixed: u32 = oid.parse().unwrap_or_default();
-        shapes.push(RelationDefinition {
-            oid: if fixed == 0 { FIRST_FREE_OID + shapes.len() as u32 } else { fixed },
-            schema: if schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
-            name,
-            columns: Vec::new(),
-            is_table: (1..12_000).contains(&fixed),
-            query: queries.remove(full),
-            positions: AHashMap::new(),
-        });
-    }
+    read_text(include_str!("relations.txt"), &mut shapes, &mut queries);
     for view in super::VIEWS {
         shapes.push(RelationDefinition {
             oid: FIRST_FREE_OID + shapes.len() as u32,
@@ -92,7 +76,46 @@ fn read() -> Vec<RelationDefinition> {
             positions: AHashMap::new(),
         });
     }
+    read_text(include_str!("phoenix_relations.txt"), &mut shapes, &mut queries);
     shapes
+}
+
+/// Adds the definitions of a text.
+fn read_text(
+    text: &'static str,
+    shapes: &mut Vec<RelationDefinition>,
+    queries: &mut AHashMap<&'static str, ViewQuery>,
+) {
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(columns) = line.strip_prefix("  ") {
+            let Some(shape) = shapes.last_mut() else { continue };
+            for (name, type_name) in columns.split(' ').filter_map(|one| one.split_once(':')) {
+                shape.positions.insert(name, shape.columns.len());
+                shape.columns.push((name, type_named(type_name)));
+            }
+            continue;
+        }
+        let (full, oid) = line.split_once(' ').unwrap_or((line, "0"));
+        let (schema, name) = full.split_once('.').unwrap_or(("pg_catalog", full));
+        let fixed: u32 = oid.parse().unwrap_or_default();
+        shapes.push(RelationDefinition {
+            oid: if fixed == 0 { FIRST_FREE_OID + shapes.len() as u32 } else { fixed },
+            schema: schema_named(schema),
+            name,
+            columns: Vec::new(),
+            is_table: (1..12_000).contains(&fixed),
+            query: queries.remove(full),
+            positions: AHashMap::new(),
+        });
+    }
+}
+
+fn schema_named(name: &str) -> u32 {
+    match name {
+        "pg_catalog" => PG_CATALOG,
+        "bennu" => BENNU,
+        _ => INFORMATION_SCHEMA,
+    }
 }
 
 fn type_named(name: &str) -> SqlType {

@@ -19,8 +19,11 @@ use crate::planner;
 use crate::planner::statistics::NoStatistics;
 use crate::system::value::text;
 
-const TEXTS: [&str; 2] =
-    [include_str!("views/information_schema.sql"), include_str!("views/pg_catalog.sql")];
+const TEXTS: [&str; 3] = [
+    include_str!("views/information_schema.sql"),
+    include_str!("views/pg_catalog.sql"),
+    include_str!("views/phoenix.sql"),
+];
 
 /// The option of a view whose rows depend on more than the catalog and the formats of the session.
 const NOT_CACHED: &str = " with (cached = off)";

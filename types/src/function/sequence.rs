@@ -25,6 +25,8 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         Ok(Datum::Int8(context.sequences.source()?.next(&name(&arguments[0], context)?)?))
     })
     .volatile(),
+    row("nextval", &[Text, Int8], Int8, next_block).volatile(),
+    row("nextval", &[CLASS, Int8], Int8, next_block).volatile(),
     row("currval", &[CLASS], Int8, |arguments, context| {
         Ok(Datum::Int8(context.sequences.source()?.current(&name(&arguments[0], context)?)?))
     })
@@ -55,6 +57,12 @@ fn name<'a>(argument: &'a Datum, context: &EvalContext) -> Result<Cow<'a, str>> 
     let mut name = Vec::new();
     context.style.system.write_reg_name(RegKind::Class, *oid, &mut name);
     Ok(Cow::Owned(String::from_utf8_lossy(&name).into_owned()))
+}
+
+/// `NEXT n VALUES FOR s` of Phoenix.
+fn next_block(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let source = context.sequences.source()?;
+    Ok(Datum::Int8(source.next_block(&name(&arguments[0], context)?, int8(&arguments[1]))?))
 }
 
 fn set(arguments: &[Datum], is_called: bool, context: &EvalContext) -> Result<Datum> {
