@@ -184,12 +184,21 @@ const ADVICE: &[(&str, &[&str])] = &[
         "Use CREATE TABLE … SPLIT ON (…)",
         &["CREATE TABLE pre_split (id int PRIMARY KEY) SPLIT ON (10)"],
     ),
-    ("Use CREATE TABLE.", &["CREATE TABLE changeable (id int PRIMARY KEY)"]),
-    ("Use UPDATE.", &["UPDATE t SET v = 3"]),
     (
-        "Use a subquery: WHERE key IN (SELECT key … LIMIT n).",
+        "Use CREATE FUNCTION with LANGUAGE sql or LANGUAGE plpgsql.",
+        &["CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql AS 'SELECT $1 * 2'"],
+    ),
+    (
+        "Read the changes with SELECT … FROM t FOR SYSTEM_TIME FROM … TO ….",
+        &["SELECT v, _operation FROM t FOR SYSTEM_TIME FROM now() - interval '1 ms' TO now()"],
+    ),
+    ("Add the columns to the table with ALTER TABLE … ADD.", &["ALTER TABLE t ADD own int"]),
+    ("Use CREATE OR REPLACE VIEW.", &["CREATE OR REPLACE VIEW replaced AS SELECT id FROM t"]),
+    (
+        "Use a subquery: WHERE column IN (SELECT column … LIMIT n).",
         &["DELETE FROM child WHERE id IN (SELECT id FROM child LIMIT 1)"],
     ),
+    ("Use EXPLAIN (ANALYZE, BUFFERS).", &["EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM t"]),
     (
         "Use ANALYZE, BUFFERS, COSTS, FORMAT, SETTINGS, SUMMARY, TIMING or VERBOSE.",
         &[

@@ -33,6 +33,7 @@ use crate::catalog::record::{
 };
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, SchemaRecord};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
+use crate::catalog::standard_domain;
 use crate::catalog::standard_function;
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
@@ -578,6 +579,10 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     for function in standard_function::all(&catalog)? {
         catalog.add(CatalogObject::Function(Arc::new(function)));
+    }
+    for record in standard_domain::records() {
+        let domain = relation_assembly::domain(&catalog, record)?;
+        catalog.add(CatalogObject::of_type(UserType::Domain(domain.into())));
     }
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
         catalog.add(CatalogObject::of_type(UserType::Enum(Enumeration::of_record(decode(bytes)?))));

@@ -36,6 +36,10 @@ fn values(kind: &OptionKind) -> String {
         OptionKind::Real(low, high) => {
             range(low.to_string(), (*high < f64::MAX).then(|| high.to_string()))
         }
+        OptionKind::IntegerOrWord(low, high, words) => {
+            let range = range(low.to_string(), (*high < i64::MAX).then(|| high.to_string()));
+            format!("{range}, {}", words.join(", ").to_uppercase())
+        }
         OptionKind::Word(words) => words.join(", ").to_uppercase(),
         OptionKind::Special(form, _) => (*form).to_owned(),
     }
@@ -55,19 +59,24 @@ fn row(spec: &OptionSpec) -> String {
         OptionChange::ByCopy => "by a copy, online",
         OptionChange::NewTransactions => "for new transactions",
         OptionChange::NoEffect => return head.replace(&spec.name.to_uppercase(), spec.name) + "\n",
+        OptionChange::Noted => return head + "\n",
     };
     format!("{head} {} | {change} | {} |\n", spec.default, spec.description)
 }
 
 #[test]
 fn options_page_matches_option_table() {
-    let (parameters, own): (Vec<_>, Vec<_>) =
-        OPTIONS.iter().partition(|spec| spec.change == OptionChange::NoEffect);
+    let (stored, own): (Vec<_>, Vec<_>) = OPTIONS.iter().partition(|spec| spec.is_stored_text());
+    let (noted, parameters): (Vec<_>, Vec<_>) =
+        stored.into_iter().partition(|spec| spec.is_noted());
     let mut part = "\n| Option | Objects | Values | Default | ALTER | Description |\n".to_owned();
     part += "| --- | --- | --- | --- | --- | --- |\n";
     part.extend(own.into_iter().map(row));
     part += "\nPostgreSQL's storage parameters are stored and shown without effect:\n\n";
     part += "| Parameter | Objects | Values |\n| --- | --- | --- |\n";
     part.extend(parameters.into_iter().map(row));
+    part += "\nOptions of Phoenix and HBase that have no effect here are stored and shown, with a notice:\n\n";
+    part += "| Option | Objects | Values |\n| --- | --- | --- |\n";
+    part.extend(noted.into_iter().map(row));
     assert_generated("docs/sql/table-options.md", &(part + "\n"));
 }

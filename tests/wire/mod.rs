@@ -7,6 +7,7 @@ mod encodings;
 mod frames;
 mod idle_sessions;
 mod message_flow;
+mod notices;
 mod origins;
 mod plpgsql;
 mod portals;

@@ -140,4 +140,13 @@ pub struct KeyColumn {
     pub order: SortOrder,
     /// The placement of NULLs, if written.
     pub nulls: Option<NullsOrder>,
+    /// Phoenix's `ROW_TIMESTAMP`: the present time by default.
+    pub row_timestamp: bool,
+}
+
+impl KeyColumn {
+    /// Returns an ascending key column.
+    pub fn ascending(name: ColumnName) -> KeyColumn {
+        KeyColumn { name, order: SortOrder::Ascending, nulls: None, row_timestamp: false }
+    }
 }

@@ -426,6 +426,8 @@ pub enum ExtensionStatement {
 pub struct CreateView {
     /// `OR REPLACE`
     pub or_replace: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
     /// The view.
     pub name: TableName,
     /// Names of its first columns.
@@ -572,6 +574,8 @@ pub struct AlterTable {
 /// A change of the columns or constraints of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableChange {
+    /// Phoenix's options after the columns of ADD.
+    SetOptions(Vec<TableOption>),
     /// `ADD COLUMN`
     AddColumn {
         /// `IF NOT EXISTS`
@@ -736,6 +740,7 @@ impl TableChange {
             | TableChange::AddConstraint(_)
             | TableChange::AddIndexConstraint { .. }
             | TableChange::AlterConstraint { .. }
+            | TableChange::SetOptions(_)
             | TableChange::ValidateConstraint(_)
             | TableChange::RenameConstraint { .. }
             | TableChange::DropConstraint { .. } => None,

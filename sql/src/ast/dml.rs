@@ -169,6 +169,8 @@ pub enum OnDuplicate {
     Ignore,
     /// `UPDATE …`
     Update(Vec<AssignmentClause>),
+    /// `UPDATE_ONLY …`: a row that does not exist is not inserted.
+    UpdateOnly(Vec<AssignmentClause>),
 }
 
 /// One assignment of SET. `(a, b) = (x, y)` is two assignments.
@@ -268,17 +270,6 @@ pub enum MergeActionClause {
     },
 }
 
-/// The rows that a DELETE is limited to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeleteLimit {
-    /// `ORDER BY`; empty if not written.
-    pub order_by: Vec<OrderItem>,
-    /// `LIMIT`
-    pub limit: Expr,
-    /// Its position.
-    pub position: usize,
-}
-
 /// `DELETE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteStatement {
@@ -292,12 +283,25 @@ pub struct DeleteStatement {
     pub using: Vec<TableRef>,
     /// `WHERE`
     pub selection: Option<Selection>,
-    /// Phoenix's `[ORDER BY …] LIMIT n`
-    pub first: Option<DeleteLimit>,
+    /// Dynamic columns and `ORDER BY … LIMIT n`
+    pub limit: Option<Box<DeleteLimit>>,
     /// `WITH TIMESTAMP …`, `WITH VERSION …`
     pub attributes: CellAttributes,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
+}
+
+/// Phoenix's dynamic columns and `[ORDER BY …] LIMIT n` of DELETE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteLimit {
+    /// The dynamic columns: `DELETE FROM t (c int)`.
+    pub dynamic_columns: Vec<DynamicColumn>,
+    /// `ORDER BY`
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT`
+    pub limit: Option<Expr>,
+    /// The position of the first word.
+    pub position: usize,
 }

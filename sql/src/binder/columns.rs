@@ -20,8 +20,27 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds a column reference.
+    /// Binds a column reference. Setting `phoenix_compatibility` allows an unknown one to be found
+    /// in lower case.
     pub(super) fn bind_sql_column(&mut self, parts: &[Ident]) -> Result<Typed> {
+        let bound = self.bind_column_as_written(parts);
+        match bound {
+            Err(error) if self.search_path().ignores_case() => {
+                let mut lower = parts.to_vec();
+                // The qualifier may be an alias in upper case, so the column is first.
+                for at in (0..parts.len()).rev() {
+                    lower[at].value = lower[at].value.to_lowercase();
+                    if let Ok(found) = self.bind_column_as_written(&lower) {
+                        return Ok(found);
+                    }
+                }
+                Err(error)
+            }
+            bound => bound,
+        }
+    }
+
+    fn bind_column_as_written(&mut self, parts: &[Ident]) -> Result<Typed> {
         let position = parts.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
             let level = &self.levels[depth];

@@ -143,7 +143,8 @@ impl Binder<'_> {
             }
             conflict_row = Some(Box::new(RowAtHand { parameters, plan: row.plan }));
         }
-        Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
+        let inserts = true;
+        Ok((OnConflict::Update { target, assignments, predicate, inserts }, conflict_row))
     }
 }
 

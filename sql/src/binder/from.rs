@@ -126,8 +126,14 @@ impl Binder<'_> {
         match entry {
             TableRef::Table { name, dynamic_columns, alias, system_time, sample, locking } => {
                 let named = (name, dynamic_columns.as_slice());
-                let mut bound =
-                    self.bind_table(named, alias.as_ref(), system_time.as_ref(), locking)?;
+                let bound = self.bind_table(named, alias.as_ref(), system_time.as_ref(), locking);
+                let mut bound = match bound {
+                    Err(error) if self.search_path().ignores_case() => {
+                        let rows = self.index_rows(name, alias.as_ref())?.ok_or(error)?;
+                        return self.bind_table_ref(&rows);
+                    }
+                    bound => bound?,
+                };
                 dynamic_column::check_relations(dynamic_columns, &bound.1.relations)?;
                 if alias.is_none() && self.view.is_some() {
                     bound.1.relations.iter_mut().for_each(|one| one.go_by(name));

@@ -85,9 +85,14 @@ impl Binder<'_> {
         let (on_conflict, conflict_row) = match &upsert.on_duplicate {
             None => (OnConflict::Overwrite, None),
             Some(OnDuplicate::Ignore) => (OnConflict::Ignore { target }, None),
-            Some(OnDuplicate::Update(list)) => {
+            Some(OnDuplicate::Update(list) | OnDuplicate::UpdateOnly(list)) => {
                 let scope = Scope::of(written.relation(name));
-                self.bind_conflict_action(&written, scope, target, (list, None))?
+                let (mut action, row) =
+                    self.bind_conflict_action(&written, scope, target, (list, None))?;
+                if let OnConflict::Update { inserts, .. } = &mut action {
+                    *inserts = matches!(upsert.on_duplicate, Some(OnDuplicate::Update(_)));
+                }
+                (action, row)
             }
         };
         let attributes = self.bind_cell_attributes(&table, &upsert.attributes)?;

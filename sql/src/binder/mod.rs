@@ -71,6 +71,7 @@ mod window;
 mod function_resolution;
 mod join_condition;
 mod dynamic_column;
+mod index_rows;
 mod from;
 mod grouping_sets;
 mod grouping;

@@ -23,7 +23,6 @@ use crate::binder::select::Target;
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::binder::typed::boolean;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
-use crate::catalog::CatalogRelation;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -159,9 +158,9 @@ impl Binder<'_> {
 
     /// Binds DELETE.
     pub(super) fn bind_delete(&mut self, delete: &ast::DeleteStatement) -> Result<BoundPlan> {
-        if let Some(first) = &delete.first {
-            let limited = self.limited_delete(delete, first)?;
-            return self.bind_delete(&limited);
+        if let Some(limit) = &delete.limit {
+            let delete = self.limited_delete(delete, limit)?;
+            return self.bind_delete(&delete);
         }
         let mut changed = self.changed(
             (&delete.table, StatementKind::Delete),
@@ -199,56 +198,58 @@ impl Binder<'_> {
         Ok(returning_query(BoundPlan::Delete(delete), query))
     }
 
-    /// Returns `DELETE … LIMIT n` with a condition in its place: `key IN (SELECT key … LIMIT n)`.
+    /// Returns a DELETE with dynamic columns or `LIMIT n` as the deletion of the rows whose keys a
+    /// query yields.
     fn limited_delete(
-        &self,
+        &mut self,
         delete: &ast::DeleteStatement,
-        first: &ast::DeleteLimit,
+        limit: &ast::DeleteLimit,
     ) -> Result<ast::DeleteStatement> {
-        let position = first.position;
-        let key: Vec<&str> = match self.find_relation(&delete.table) {
-            Some(CatalogRelation::Table(table)) if table.has_primary_key() => {
-                table.primary_key().iter().map(|&at| table.columns[at].name.as_str()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let written = self.written(&delete.table, StatementKind::Delete)?;
+        let position = limit.position;
         let selection = match &delete.selection {
-            None => None,
             Some(ast::Selection::Where(condition)) => Some(condition.clone()),
-            Some(ast::Selection::CurrentOf(_)) => return Err(no_limit(position)),
+            None => None,
+            Some(ast::Selection::CurrentOf(_)) => return Err(unlimited(position)),
         };
-        if key.is_empty() || !delete.using.is_empty() {
-            return Err(no_limit(position));
+        let has_key = !written.is_view() && written.table.row_id_column().is_none();
+        if !has_key || !delete.using.is_empty() {
+            return Err(unlimited(position));
         }
-        let alias = delete.alias.as_ref().unwrap_or(&delete.table.name);
-        let column = |name: &&str| {
-            let name = Ident { value: (*name).to_owned(), position };
-            ast::Expr::Column(vec![Ident { position, ..alias.clone() }, name])
+        let column = |at: usize| {
+            let value = written.table.columns[at].name.clone();
+            ast::Expr::Column(vec![Ident { value, position }])
         };
-        let item = |expr| SelectItem::Expr { expr, alias: None };
-        let mut select =
-            ast::Select::of_items(key.iter().map(column).map(item).collect(), position);
-        select.from = vec![TableRef::Table {
+        let mut keys: Vec<ast::Expr> = written.table.key_columns().map(column).collect();
+        let items = keys.iter().map(|key| SelectItem::Expr { expr: key.clone(), alias: None });
+        let mut select = ast::Select::of_items(items.collect(), position);
+        select.selection = selection;
+        let alias = delete.alias.clone();
+        select.from.push(TableRef::Table {
             name: delete.table.clone(),
-            dynamic_columns: Vec::new(),
-            alias: delete.alias.clone().map(|name| ast::TableAlias { name, columns: Vec::new() }),
+            dynamic_columns: limit.dynamic_columns.clone(),
+            alias: alias.map(|name| ast::TableAlias { name, columns: Vec::new() }),
             system_time: None,
             sample: None,
             locking: Vec::new(),
-        }];
-        select.selection = selection;
-        let mut query = ast::QueryExpr::bare(ast::QueryBody::Select(Box::new(select)), position);
-        query.order_by.clone_from(&first.order_by);
-        query.limit = Some(first.limit.clone());
-        let mut fields: Vec<ast::Expr> = key.iter().map(column).collect();
-        let operand = match fields.len() {
-            1 => fields.remove(0),
-            _ => ast::Expr::Row { fields, position },
+        });
+        let query = ast::QueryExpr {
+            order_by: limit.order_by.clone(),
+            limit: limit.limit.clone(),
+            ..ast::QueryExpr::bare(ast::QueryBody::Select(Box::new(select)), position)
         };
-        let (operand, query) = (Box::new(operand), Box::new(query));
-        let is_first = ast::Expr::InSubquery { operand, query, negated: false, position };
-        let selection = Some(ast::Selection::Where(is_first));
-        Ok(ast::DeleteStatement { selection, first: None, ..delete.clone() })
+        let operand = match keys.len() {
+            1 => keys.remove(0),
+            _ => ast::Expr::Row { fields: keys, position },
+        };
+        let chosen = ast::Expr::InSubquery {
+            operand: Box::new(operand),
+            query: Box::new(query),
+            negated: false,
+            position,
+        };
+        let selection = Some(ast::Selection::Where(chosen));
+        Ok(ast::DeleteStatement { selection, limit: None, ..delete.clone() })
     }
 
     /// Binds the attributes of the cells that a statement writes to a table.
@@ -469,8 +470,10 @@ fn explain_timestamp(error: Error) -> Error {
     Error { position: error.position, ..refused }
 }
 
-/// Returns the error for a LIMIT of a DELETE whose rows have no key, or that has USING.
-fn no_limit(position: usize) -> Error {
-    let hint = "Use a subquery: WHERE key IN (SELECT key … LIMIT n).";
-    Error::not_supported("LIMIT in this DELETE", hint).at(position)
+/// Returns the error for dynamic columns or LIMIT of a DELETE whose rows have no key that a query
+/// can yield.
+fn unlimited(position: usize) -> Error {
+    let what = "LIMIT or dynamic columns in DELETE of a view, without a primary key, with USING or CURRENT OF";
+    let hint = "Use a subquery: WHERE column IN (SELECT column … LIMIT n).";
+    Error::not_supported(what, hint).at(position)
 }

@@ -12,7 +12,7 @@ use types::datatype::composite::CompositeType;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, AssignedValue, Ident, Subscript, TargetColumn, TargetStep};
+use crate::ast::{self, AssignedValue, ColumnName, Ident, Subscript, TargetColumn, TargetStep};
 use crate::binder::arrays::{internal, no_subscripts};
 use crate::binder::assignment::check_identity;
 use crate::binder::level::Binder;
@@ -249,10 +249,25 @@ impl Binder<'_> {
         let owner = owner.map(|owner| written.column_with_fields(owner)).transpose()?.flatten();
         let (column, first) = match owner {
             Some(column) => (column, Some(TargetStep::Field(target.column.name.clone()))),
-            None => (written.target(&target.column)?, None),
+            None => (self.target(written, &target.column)?, None),
         };
         let steps = first.into_iter().chain(target.path.iter().cloned()).collect();
         Ok(AssignmentPart { column, steps, position })
+    }
+
+    /// Returns the position of a target column. Setting `phoenix_compatibility` allows an unknown
+    /// one to be found in lower case.
+    fn target(&self, written: &UpdateTarget, name: &ColumnName) -> Result<usize> {
+        let found = written.target(name);
+        match found {
+            Err(error) if self.search_path().ignores_case() => {
+                let lower = |part: &Ident| Ident { value: part.value.to_lowercase(), ..*part };
+                let family = name.family.as_ref().map(lower);
+                let lower = ColumnName { family, name: lower(&name.name) };
+                written.target(&lower).map_err(|_| error)
+            }
+            found => found,
+        }
     }
 
     /// Returns the type of a target: of the column, or of the part.

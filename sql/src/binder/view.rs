@@ -59,6 +59,11 @@ pub fn bind_view_definition(
     system: &dyn SystemCatalog,
     (constants, session): (&SessionConstants, &TextStyle),
 ) -> Result<ViewDefinition> {
+    // The stored text is bound without the setting of the session.
+    let mut exact = constants.clone();
+    let path = SearchPath::clone(constants.search_path()).with_ignored_case(false);
+    exact.set_search_path(path.into());
+    let constants = &exact;
     let binder = || Binder::new(catalog, system, constants, Parameters::none());
     let queries = source.query.with.iter().flat_map(|with| &with.queries);
     if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {

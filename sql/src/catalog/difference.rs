@@ -30,6 +30,7 @@ use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::FunctionRecord;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::schema::RelationId;
+use crate::catalog::standard_domain;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
 
 /// A name that only one object can have.
@@ -178,7 +179,7 @@ impl Catalog {
             }
         }
         self.check_relations()?;
-        for known in self.types() {
+        for known in self.types().filter(|one| !standard_domain::is_standard(one.number())) {
             let (name, schema) = (known.name(), self.schema(known.schema()));
             let found = schema.and_then(|schema| schema.types.get(name));
             let of_relation = schema.and_then(|schema| schema.relations.get(name)?.with_row_type());

@@ -15,7 +15,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
-use crate::catalog::name::PUBLIC;
+use crate::catalog::name::{PG_CATALOG, PUBLIC};
 use crate::catalog::record::CheckRecord;
 
 /// The key prefix of domains.
@@ -199,10 +199,10 @@ impl Catalog {
     }
 }
 
-/// Returns the name as it is in messages: unqualified for schema `public`.
+/// Returns the name as it is in messages: unqualified for schema `public` and standard domains.
 pub fn display_name(schema: &str, name: &str) -> String {
     match schema {
-        PUBLIC => quote_ident(name),
+        PUBLIC | PG_CATALOG => quote_ident(name),
         schema => format!("{}.{}", quote_ident(schema), quote_ident(name)),
     }
 }

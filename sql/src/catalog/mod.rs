@@ -32,6 +32,7 @@ pub mod record;
 pub mod schema;
 pub mod sequence;
 pub mod standard_function;
+pub mod standard_domain;
 pub mod statistics;
 pub mod table;
 mod tags;
@@ -221,11 +222,26 @@ impl Catalog {
     /// Returns the relation of a name in a statement; if unqualified, the first one on the search
     /// path.
     pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<CatalogRelation<'_>> {
-        match &name.schema {
-            Some(schema) => self.relation(path.schema(&schema.value)?, &name.name.value),
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        let found = self.find_as_written(schema, &name.name.value, path);
+        if found.is_some() || !path.ignores_case() {
+            return found;
+        }
+        let schema = schema.map(str::to_lowercase);
+        self.find_as_written(schema.as_deref(), &name.name.value.to_lowercase(), path)
+    }
+
+    fn find_as_written(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &SearchPath,
+    ) -> Option<CatalogRelation<'_>> {
+        match schema {
+            Some(schema) => self.relation(path.schema(schema)?, name),
             None => {
                 let mut schemas = path.of_relations();
-                schemas.find_map(|schema| self.relation(schema, &name.name.value))
+                schemas.find_map(|schema| self.relation(schema, name))
             }
         }
     }
@@ -753,7 +769,10 @@ impl CatalogObject {
             CatalogObject::Sequence(one) => {
                 vec![(&one.schema, &one.name, Some(RelationId::Sequence(one.oid)))]
             }
-            CatalogObject::Type(known) => vec![(known.schema(), known.name(), None)],
+            // The names of standard domains are not stored.
+            CatalogObject::Type(known) if !standard_domain::is_standard(known.number()) => {
+                vec![(known.schema(), known.name(), None)]
+            }
             _ => Vec::new(),
         }
     }
@@ -770,7 +789,7 @@ impl CatalogObject {
                 names.map(|name| (record.schema.as_str(), name.as_str())).collect()
             }
             CatalogObject::Type(known) => match &**known {
-                UserType::Domain(domain) => {
+                UserType::Domain(domain) if !standard_domain::is_standard(known.number()) => {
                     let checks = domain.record.checks.iter();
                     checks.map(|check| (known.schema(), check.name.as_str())).collect()
                 }

@@ -15,6 +15,9 @@ pub const DATABASE: &str = crate::ast::DATABASE;
 /// The schema that every new database has.
 pub const PUBLIC: &str = "public";
 
+/// The schema of system objects.
+pub const PG_CATALOG: &str = "pg_catalog";
+
 /// The prefix of schemas of temporary objects; the number of the session follows.
 pub const TEMP_PREFIX: &str = "pg_temp_";
 
@@ -69,11 +72,18 @@ pub struct SearchPath {
     temp: Option<String>,
     /// The time of setting `as_of`.
     as_of: Option<i64>,
+    /// Names of relations and columns that do not exist as written are looked up in lower case.
+    ignores_case: bool,
 }
 
 impl Default for SearchPath {
     fn default() -> SearchPath {
-        SearchPath { schemas: vec![PUBLIC.to_owned()], temp: None, as_of: None }
+        SearchPath {
+            schemas: vec![PUBLIC.to_owned()],
+            temp: None,
+            as_of: None,
+            ignores_case: false,
+        }
     }
 }
 
@@ -94,7 +104,7 @@ impl SearchPath {
 
     /// Returns a path of these schemas.
     pub fn of(schemas: Vec<String>) -> SearchPath {
-        SearchPath { schemas, temp: None, as_of: None }
+        SearchPath { schemas, ..SearchPath::default() }
     }
 
     /// Returns the path with a schema prepended.
@@ -120,6 +130,18 @@ impl SearchPath {
     #[must_use]
     pub fn with_as_of(self, as_of: Option<i64>) -> SearchPath {
         SearchPath { as_of, ..self }
+    }
+
+    /// Returns the path that looks up names as written, or also in lower case.
+    #[must_use]
+    pub fn with_ignored_case(self, ignores_case: bool) -> SearchPath {
+        SearchPath { ignores_case, ..self }
+    }
+
+    /// Returns whether names of relations and columns that do not exist as written are looked up in
+    /// lower case, in which unquoted names are stored.
+    pub fn ignores_case(&self) -> bool {
+        self.ignores_case
     }
 
     /// Returns the time at which tables are read; `None` for the present.

@@ -12,7 +12,7 @@ use store::transaction::TableLockMode;
 use types::{DataType, Datum};
 
 use crate::ast;
-use crate::ast::{ConstraintKind, TableChange, TableConstraint};
+use crate::ast::{ConstraintKind, OptionsChange, TableChange, TableConstraint};
 use crate::binder;
 use crate::binder::TableClause;
 use crate::catalog::CatalogRelation;
@@ -87,6 +87,14 @@ impl Ddl<'_> {
             self.refuse_stored_rows(&catalog, &table)?;
         }
         match change {
+            TableChange::AddColumn { column, .. }
+                if self.is_phoenix_compatible() && is_in_new_family(&record, column) =>
+            {
+                if let Some(family) = &column.name.family {
+                    self.add_family(&table, record, (family, &[], false))?;
+                }
+                return self.change_table(oid, change);
+            }
             TableChange::AddColumn { if_not_exists, column, constraints } => {
                 return self.add_column_to(&table, record, column, (*if_not_exists, constraints));
             }
@@ -149,6 +157,9 @@ impl Ddl<'_> {
             TableChange::AddIndexConstraint { name, index, is_primary, deferral } => {
                 let kind = (*is_primary, *deferral);
                 return self.add_index_constraint(&table, (name.as_ref(), index), kind);
+            }
+            TableChange::SetOptions(options) => {
+                return self.alter_table_options(&table, &OptionsChange::Set(options.clone()));
             }
             TableChange::ValidateConstraint(name) => {
                 if !self.validate(&table, &mut record, &name.value)? {
@@ -428,10 +439,19 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::AddConstraint(_) => "ADD CONSTRAINT",
         TableChange::AddIndexConstraint { .. } => "ADD CONSTRAINT",
         TableChange::AlterConstraint { .. } => "ALTER CONSTRAINT",
+        TableChange::SetOptions(_) => "SET",
         TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
         TableChange::RenameConstraint { .. } => "RENAME CONSTRAINT",
         TableChange::DropConstraint { .. } => "DROP CONSTRAINT",
     }
+}
+
+/// Returns whether a column is in a family that the table does not have.
+fn is_in_new_family(record: &TableRecord, column: &ast::ColumnDefinition) -> bool {
+    let families = &record.descriptor.families;
+    column.name.family.as_ref().is_some_and(|family| {
+        !families.iter().any(|known| known.name.eq_ignore_ascii_case(&family.value))
+    })
 }
 
 /// Returns whether a change modifies values in rows.
@@ -475,6 +495,7 @@ fn pass(change: &TableChange) -> u8 {
         | TableChange::AlterIdentity { .. }
         | TableChange::ColumnAttribute { .. }
         | TableChange::TableAttribute(_)
+        | TableChange::SetOptions(_)
         | TableChange::ValidateConstraint(_) => 7,
     }
 }

@@ -13,7 +13,7 @@ use store::{CellBatch, Mutation, Scan, TableId};
 
 use crate::ast;
 use crate::ast::{
-    AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, SortOrder, TableName,
+    AlterCoprocessor, AlterTableAction, AttachCoprocessor, Ident, OptionValue, TableName,
 };
 use crate::catalog::CatalogObject;
 use crate::catalog::name::PUBLIC;
@@ -276,10 +276,8 @@ impl Ddl<'_> {
             ast::ColumnDefinition { not_null, ..ast::ColumnDefinition::new(name, type_name) }
         });
         let key = definition.columns.iter().take(definition.key_count);
-        let key_columns = key.clone().map(|column| ast::KeyColumn {
-            name: ast::ColumnName { family: None, name: ident(&column.name) },
-            order: SortOrder::Ascending,
-            nulls: None,
+        let key_columns = key.clone().map(|column| {
+            ast::KeyColumn::ascending(ast::ColumnName { family: None, name: ident(&column.name) })
         });
         let statement = ast::CreateTable {
             columns: columns.collect(),

@@ -62,7 +62,7 @@ pub fn record(
     taken.add(&table_name);
     let constraints = key_constraints(statement)?;
     let (primary_key, primary_key_name) =
-        primary_key((&table_name, constraints.first()), &mut taken, &mut columns)?;
+        primary_key((&table_name, constraints.first(), &options), &mut taken, &mut columns)?;
     for (family, _) in &options.settings.column_families {
         if !families.contains(family) {
             families.push(family.clone());
@@ -246,11 +246,12 @@ fn drop_unused_default_family(
 /// Returns the columns of the primary key for pre-splitting.
 pub fn split_key(catalog: &Catalog, table: &TableRecord) -> Result<Vec<SplitKey>> {
     let column = |key: &KeyRecord| {
+        let of = &table.columns[key.column as usize];
         Ok(SplitKey {
-            sql_type: catalog.column_type(&table.columns[key.column as usize])?,
+            sql_type: catalog.column_type(of)?,
             descending: key.descending,
             nulls_first: key.nulls_first,
-            nullable: false,
+            nullable: !of.not_null,
         })
     };
     table.primary_key.iter().map(column).collect()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 
-use crate::ast::{self, ConstraintKind, Deferral, KeyColumn, SortOrder};
+use crate::ast::{self, ConstraintKind, Deferral, KeyColumn};
 use crate::ast::{TableConstraint, UniqueKey};
 use crate::catalog::CatalogRelation;
 use crate::catalog::object::Object;
@@ -106,7 +106,7 @@ fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
         };
         let column = ast::Ident { value: table.columns[*position].name.clone(), position: 1 };
         let column = ast::ColumnName { family: None, name: column };
-        columns.push(KeyColumn { name: column, order: SortOrder::Ascending, nulls: None });
+        columns.push(KeyColumn::ascending(column));
     }
     if index.spec.predicate.is_some() {
         return Err(unfit(format!("\"{name}\" is a partial index")));

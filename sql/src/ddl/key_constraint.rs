@@ -18,7 +18,7 @@ use crate::ddl::options::TableOptions;
 use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result};
 use crate::parser;
-use crate::storage_options::OptionScope;
+use crate::storage_options::{OptionScope, has_nullable_key};
 
 pub(super) use crate::relation_assembly::DEFAULT_FAMILY;
 
@@ -64,14 +64,15 @@ fn demands(constraint: &TableConstraint) -> KeyProperties<'_> {
 }
 
 /// Returns the row key and the name of its constraint, given the first key of a new table, if any.
-/// The key columns become NOT NULL. Without a primary key, or if it has an index, a hidden column
-/// is added.
+/// The key columns become NOT NULL; only the first if the others may be NULL. Without a primary
+/// key, or if it has an index, a hidden column is added. An explicit name that a relation has is
+/// replaced by a generated one: the row key has no index that needs it.
 ///
 /// # Errors
 ///
 /// PostgreSQL's.
 pub(super) fn primary_key(
-    (table, first): (&str, Option<&TableConstraint>),
+    (table, first, options): (&str, Option<&TableConstraint>, &TableOptions),
     taken: &mut name::NamesInUse<'_>,
     columns: &mut Vec<ColumnRecord>,
 ) -> Result<(Vec<KeyRecord>, String)> {
@@ -79,11 +80,19 @@ pub(super) fn primary_key(
         && let ConstraintKind::PrimaryKey(key) = &constraint.kind
     {
         let keys = key_records(taken.catalog(), key, (columns, constraint))?;
-        for key in &keys {
-            columns[key.column as usize].not_null = true;
+        let allows_null = has_nullable_key(&options.parameters);
+        for (at, key) in keys.iter().enumerate() {
+            columns[key.column as usize].not_null |= at == 0 || !allows_null;
         }
         if constraint.deferral == Deferral::Never {
-            let name = name::of_index(constraint, taken, || name::primary_key(table))?;
+            let chosen = name::primary_key(table);
+            let name = match &constraint.name {
+                // Phoenix scripts name the key of every table alike.
+                Some(name) if taken.contains(&name.value) => {
+                    chosen.free(|candidate| taken.contains_constraint(candidate))
+                }
+                _ => name::of_index(constraint, taken, || chosen)?,
+            };
             taken.add(&name);
             return Ok((keys, name));
         }

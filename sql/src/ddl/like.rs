@@ -226,7 +226,7 @@ impl LikeSource<'_> {
                 let column = parser::parse_relation_name(&one.expression)?.name;
                 let name = ColumnName { family: None, name: self.named(&column.value) };
                 let (order, nulls) = direction(one.descending, one.nulls_first);
-                key.push(KeyColumn { name, order, nulls });
+                key.push(KeyColumn { name, order, nulls, row_timestamp: false });
             }
             let nulls_not_distinct = index.nulls_not_distinct;
             let kind = match index.primary {
@@ -327,7 +327,8 @@ impl LikeSource<'_> {
     fn key_column(&self, key: &KeyRecord) -> KeyColumn {
         let name = &self.record.columns[key.column as usize].name;
         let (order, nulls) = direction(key.descending, key.nulls_first);
-        KeyColumn { name: ColumnName { family: None, name: self.named(name) }, order, nulls }
+        let name = ColumnName { family: None, name: self.named(name) };
+        KeyColumn { name, order, nulls, row_timestamp: false }
     }
 
     fn constraint(&self, name: Option<Ident>, kind: ConstraintKind) -> TableConstraint {

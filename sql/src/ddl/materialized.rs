@@ -204,11 +204,7 @@ impl Ddl<'_> {
 
 /// Returns the definition of a view's table with a primary key.
 fn with_key(table: &ast::CreateTable, keys: &[usize]) -> ast::CreateTable {
-    let column = |&key: &usize| ast::KeyColumn {
-        name: table.columns[key].name.clone(),
-        order: ast::SortOrder::Ascending,
-        nulls: None,
-    };
+    let column = |&key: &usize| ast::KeyColumn::ascending(table.columns[key].name.clone());
     let mut table = table.clone();
     table.constraints.push(ast::TableConstraint {
         deferral: ast::Deferral::Never,

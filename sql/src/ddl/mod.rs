@@ -83,7 +83,9 @@ use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{CATALOG_TABLE, TableKind, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
+use crate::catalog::{
+    Catalog, CatalogEntry, CatalogObject, CatalogRelation, ObjectId, standard_domain,
+};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::index_builds::{BuildClaim, IndexBuild};
@@ -214,14 +216,19 @@ impl Ddl<'_> {
         schema: &str,
         derived: DerivedTable<'_>,
     ) -> Result<()> {
-        let statement = &column_name::in_definition(statement)?;
+        let mut statement = column_name::in_definition(statement)?;
+        if self.is_phoenix_compatible() {
+            allow_null_keys(&mut statement);
+        }
+        let statement = &statement;
         let catalog = self.changes.catalog(self.engine);
         let ids = &self.engine.object_ids;
         let mut take_id = || ids.take(1).map(TableId);
         let names = self.names(&catalog);
         let defined = (statement, self.default_storage());
         let mut record = create_table::record(defined, schema, names, &self.eval, &mut take_id)?;
-        self.note_toast_parameters(&statement.options);
+        self.note_options(&statement.options);
+        self.note_key_name(statement, &record);
         for &column in derived.nullable {
             record.columns[column].not_null = false;
         }
@@ -250,6 +257,20 @@ impl Ddl<'_> {
         }
         let catalog = self.changes.catalog(self.engine);
         self.store_record(&catalog, table, record)
+    }
+
+    /// Adds a notice if the primary key of a new table did not get the name in the statement.
+    fn note_key_name(&mut self, statement: &ast::CreateTable, record: &TableRecord) {
+        let mut keys = statement.constraints.iter().filter(|one| one.is_primary());
+        let name = keys.find_map(|key| key.index_key().is_none().then_some(key.name.as_ref())?);
+        if let Some(name) = name.filter(|name| name.value != record.primary_key_name) {
+            let (written, chosen) = (&name.value, &record.primary_key_name);
+            let message = format!(
+                "relation \"{written}\" already exists, primary key of table \"{}\" is named \"{chosen}\"",
+                record.name
+            );
+            self.add_notice(sqlstate::DUPLICATE_TABLE, message);
+        }
     }
 
     /// Returns the storage of a table whose definition has none.
@@ -410,7 +431,22 @@ impl Ddl<'_> {
         if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) {
             bail!(INSUFFICIENT_PRIVILEGE: "permission denied for schema {}", schema.value; at schema.position);
         }
-        Err(no_schema(&schema.value).at(schema.position))
+        if !self.is_phoenix_compatible() {
+            return Err(no_schema(&schema.value).at(schema.position));
+        }
+        let name = self.create_schema(&ast::CreateSchema {
+            if_not_exists: true,
+            name: Some(schema.clone()),
+            owner: None,
+            elements: Vec::new(),
+        })?;
+        self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, format!("schema \"{name}\" was created"));
+        Ok(name)
+    }
+
+    /// Returns whether setting `phoenix_compatibility` is on.
+    fn is_phoenix_compatible(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.parsed().phoenix_compatibility)
     }
 
     /// Returns whether a relation to create already exists, which is an error unless the statement
@@ -489,6 +525,7 @@ impl Ddl<'_> {
 
     /// Stores an object and adds it to the visible catalog.
     fn store_object(&mut self, object: CatalogObject) -> Result<()> {
+        check_not_standard(&object.entry())?;
         let Some((key, value)) = object.row() else { return Ok(()) };
         self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).put(0, vec![], value)])?;
         let catalog = self.changes.catalog(self.engine);
@@ -498,6 +535,7 @@ impl Ddl<'_> {
 
     /// Removes an object, if it exists, from the visible catalog, with its row.
     fn remove_object(&mut self, entry: &CatalogEntry) -> Result<()> {
+        check_not_standard(entry)?;
         let catalog = self.changes.catalog(self.engine);
         let Some((key, _)) = catalog.object(entry).and_then(CatalogObject::row) else {
             return Ok(());
@@ -516,6 +554,36 @@ impl Ddl<'_> {
         self.engine.attach_observers(&table, &changed)?;
         self.store_object(object)?;
         self.follow_rows(catalog, table.oid)
+    }
+}
+
+/// Adds the option that allows NULL in key columns without NOT NULL, as Phoenix does, unless the
+/// statement has it.
+fn allow_null_keys(statement: &mut ast::CreateTable) {
+    let is_option = |option: &ast::TableOption| option.name.value == "nullable_key";
+    let key = statement.constraints.iter().find_map(|one| match &one.kind {
+        ast::ConstraintKind::PrimaryKey(key) => Some(key),
+        _ => None,
+    });
+    let may_be_null = |key: &ast::KeyColumn| {
+        let mut columns = statement.columns.iter();
+        columns.any(|one| one.name.name.value == key.name.name.value && !one.not_null)
+    };
+    let is_nullable = key.is_some_and(|key| key.iter().skip(1).any(may_be_null));
+    if is_nullable && !statement.options.iter().any(is_option) {
+        let name = ast::Ident { value: "nullable_key".to_owned(), position: 1 };
+        let value = ast::OptionValue::Boolean(true);
+        statement.options.push(ast::TableOption { family: None, name, value });
+    }
+}
+
+/// Rejects a change of a standard domain.
+fn check_not_standard(entry: &CatalogEntry) -> Result<()> {
+    match entry {
+        CatalogEntry::Object(ObjectId::Type(number)) if standard_domain::is_standard(*number) => {
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied: types of pg_catalog cannot be changed")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::ddl::Ddl;
 use crate::ddl::key_constraint::{key_records, retain_key, row_id_column};
 use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result};
+use crate::storage_options::has_nullable_key;
 
 impl Ddl<'_> {
     /// Adds a primary key to a table without one. The table's lock must be held.
@@ -30,7 +31,8 @@ impl Ddl<'_> {
         if table.has_primary_key() {
             bail!(INVALID_TABLE_DEFINITION: "multiple primary keys for table \"{}\" are not allowed", table.name);
         }
-        for one in key {
+        let allows_null = has_nullable_key(&record.retained.parameters);
+        for one in key.iter().take(if allows_null { 1 } else { key.len() }) {
             self.set_not_null(table, &mut record, &one.name.name)?;
         }
         if let Some(key) = constraint.index_key() {

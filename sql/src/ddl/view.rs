@@ -6,7 +6,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast;
-use crate::ast::{ColumnName, TableChange};
+use crate::ast::{ColumnName, ObjectKind, TableChange};
 use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
@@ -29,7 +29,14 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let view_name = &statement.name.name.value;
+        let new = (ObjectKind::View, schema.as_str(), view_name.as_str());
+        if statement.if_not_exists && self.name_exists(&catalog, new, true)? {
+            return Ok(());
+        }
         let mut columns = named_columns(statement, definition.columns)?;
+        if self.is_phoenix_compatible() {
+            self.set_fixed_values(&catalog, &statement.query.query, &mut columns)?;
+        }
         let oid = match catalog.relation(&schema, view_name) {
             None => {
                 self.check_row_type_name(&catalog, &schema, view_name)?;
@@ -66,6 +73,35 @@ impl Ddl<'_> {
             check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;
         }
         self.store_view(view)
+    }
+
+    /// Sets the defaults of columns that a condition `column = constant` fixes, for the view of
+    /// `SELECT * FROM table WHERE …`: rows inserted through the view meet its conditions, as in
+    /// Phoenix.
+    fn set_fixed_values(
+        &self,
+        catalog: &Catalog,
+        query: &ast::QueryExpr,
+        columns: &mut [ViewColumn],
+    ) -> Result<()> {
+        let ast::QueryBody::Select(select) = &query.body else { return Ok(()) };
+        let is_whole = matches!(select.items.as_slice(), [ast::SelectItem::Wildcard { .. }]);
+        let conditions: &[ast::Expr] = match &select.selection {
+            Some(ast::Expr::And(conditions)) => conditions,
+            Some(condition) => std::slice::from_ref(condition),
+            None => &[],
+        };
+        if !is_whole || select.from.len() != 1 {
+            return Ok(());
+        }
+        for (name, value) in conditions.iter().filter_map(fixed_value) {
+            let Some(column) = columns.iter_mut().find(|one| one.name == name) else { continue };
+            let of = (column.name.as_str(), column.sql_type.clone());
+            let (text, bound) = bound_default(self.names(catalog), &value, of)?;
+            refuse_named(&bound)?;
+            column.default = Some(text);
+        }
+        Ok(())
     }
 
     /// Changes the check option of a view. With IF EXISTS, a missing view is only a notice.
@@ -169,6 +205,35 @@ impl Ddl<'_> {
         self.store_object(CatalogObject::View(Arc::new(view)))?;
         self.follow_rows(&before, oid)
     }
+}
+
+/// Returns the column and the constant of a condition `column = constant`.
+fn fixed_value(condition: &ast::Expr) -> Option<(&str, ast::SourceExpr)> {
+    let ast::Expr::Binary { operator: ast::BinaryOperator::Equal, left, right, .. } = condition
+    else {
+        return None;
+    };
+    let (ast::Expr::Column(parts), constant) = (match left.as_ref() {
+        column @ ast::Expr::Column(_) => (column, right.as_ref()),
+        constant => (right.as_ref(), constant),
+    }) else {
+        return None;
+    };
+    let text = match constant {
+        ast::Expr::Boolean { value, .. } => value.to_string(),
+        ast::Expr::Number { text, .. } => text.clone(),
+        ast::Expr::String { value, .. } => format!("'{}'", value.replace('\'', "''")),
+        ast::Expr::TypedString { type_name, value, .. } if type_name.named.is_none() => {
+            format!("{} '{}'", type_name.sql_type.name(), value.replace('\'', "''"))
+        }
+        ast::Expr::Unary { operator: ast::UnaryOperator::Minus, operand, .. } => {
+            let ast::Expr::Number { text, .. } = operand.as_ref() else { return None };
+            format!("-{text}")
+        }
+        _ => return None,
+    };
+    let source = ast::SourceExpr { expr: constant.clone(), text };
+    Some((parts.last()?.value.as_str(), source))
 }
 
 /// Rejects a default that references objects by name, because it would have to follow renames.

@@ -89,8 +89,10 @@ impl<'a> ConflictWriter<'a> {
                 }
                 self.changes.insert(&values, context)?;
             }
-            OnConflict::Update { target, assignments, predicate } => {
-                check(&values)?;
+            OnConflict::Update { target, assignments, predicate, inserts } => {
+                if *inserts {
+                    check(&values)?;
+                }
                 match self.existing(target, &values, context)? {
                     Some(existing) => {
                         let set = (assignments.as_slice(), predicate.as_ref());
@@ -98,6 +100,7 @@ impl<'a> ConflictWriter<'a> {
                         let Some(new) = written else { return Ok(()) };
                         values = new;
                     }
+                    None if !inserts => return Ok(()),
                     None => {
                         self.touched.insert(self.table.layout.encode_key(&values)?);
                         self.changes.insert(&values, context)?;

@@ -758,6 +758,8 @@ pub enum OnConflict {
         assignments: Vec<Assignment>,
         /// WHERE, over the same columns.
         predicate: Option<Expr>,
+        /// False if a row that does not exist is not inserted.
+        inserts: bool,
     },
 }
 

@@ -232,7 +232,11 @@ impl TokenCursor<'_> {
             word if word.is_empty() => Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER {} … {word}", kind.noun().to_uppercase());
-                Err(unsupported(construct, position))
+                let error = unsupported(construct, position);
+                Err(match kind {
+                    ObjectKind::View => error.with_hint("Use CREATE OR REPLACE VIEW."),
+                    _ => error,
+                })
             }
         }
     }

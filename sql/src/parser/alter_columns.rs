@@ -15,13 +15,65 @@ const SERIALS: [&str; 6] = ["serial", "serial4", "bigserial", "serial8", "smalls
 /// The largest statistics target; larger values are reduced to it, as in PostgreSQL.
 const STATISTICS_MAX: i32 = 10_000;
 
+/// The action that further columns of a list belong to.
+#[derive(Debug, Clone, Copy)]
+enum ColumnList {
+    Add { if_not_exists: bool },
+    Drop { if_exists: bool },
+}
+
 impl TokenCursor<'_> {
     /// Reads the changes of a table, separated by commas. A rename must be the only change.
     pub(super) fn table_changes(&mut self, table: &TableName) -> Result<Vec<TableChange>> {
         if self.take_word("rename") {
             return Ok(vec![self.rename_part()?]);
         }
-        self.list(|cursor| cursor.table_change(table))
+        let mut previous = None;
+        let mut changes = self.list(|cursor| {
+            let change = match previous.filter(|_| !cursor.begins_action()) {
+                Some(ColumnList::Add { if_not_exists }) => {
+                    cursor.added_column(table, if_not_exists)?
+                }
+                Some(ColumnList::Drop { if_exists }) => cursor.dropped_column(if_exists)?,
+                None => cursor.table_change(table)?,
+            };
+            previous = match &change {
+                TableChange::AddColumn { if_not_exists, .. } => {
+                    Some(ColumnList::Add { if_not_exists: *if_not_exists })
+                }
+                TableChange::DropColumn { if_exists, .. } => {
+                    Some(ColumnList::Drop { if_exists: *if_exists })
+                }
+                _ => None,
+            };
+            Ok(change)
+        })?;
+        if self.is_words(&["cascade", "index"]) && matches!(previous, Some(ColumnList::Add { .. }))
+        {
+            return Err(ParseError::unsupported("ADD … CASCADE INDEX", self.position())
+                .with_hint("Create the index again, with the column in INCLUDE."));
+        }
+        if matches!(previous, Some(ColumnList::Add { .. })) && self.begins_option() {
+            changes.push(TableChange::SetOptions(self.list(Self::option)?));
+        }
+        Ok(changes)
+    }
+
+    /// Returns whether an action of ALTER TABLE is next, and not another column of Phoenix's `ADD a
+    /// int, b int` or `DROP a, b`.
+    fn begins_action(&self) -> bool {
+        const ACTIONS: [&str; 10] = [
+            "add", "alter", "cluster", "disable", "drop", "enable", "rename", "replica", "set",
+            "validate",
+        ];
+        ACTIONS.iter().any(|word| self.is_word(word))
+    }
+
+    /// Returns whether `name =` or `family.name =` is next.
+    pub(super) fn begins_option(&self) -> bool {
+        let token = |at: usize| &self.parser.peek_nth_token_ref(at).token;
+        let at = if token(1) == &Token::Period { 2 } else { 0 };
+        matches!(token(at), Token::Word(_)) && token(at + 1) == &Token::Eq
     }
 
     fn rename_part(&mut self) -> Result<TableChange> {
@@ -73,8 +125,7 @@ impl TokenCursor<'_> {
                 let (constraint, cascade) = (self.name()?, self.cascade());
                 return Ok(TableChange::DropConstraint { if_exists, constraint, cascade });
             }
-            let (column, cascade) = (self.column_name()?, self.cascade());
-            return Ok(TableChange::DropColumn { if_exists, column, cascade });
+            return self.dropped_column(if_exists);
         }
         if self.take_word("alter") {
             return self.alter_column();
@@ -162,6 +213,17 @@ impl TokenCursor<'_> {
         }
         self.take_word("column");
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
+        self.added_column(table, if_not_exists)
+    }
+
+    /// Reads a column of DROP.
+    fn dropped_column(&mut self, if_exists: bool) -> Result<TableChange> {
+        let (column, cascade) = (self.column_name()?, self.cascade());
+        Ok(TableChange::DropColumn { if_exists, column, cascade })
+    }
+
+    /// Reads the definition of a column of ADD.
+    fn added_column(&mut self, table: &TableName, if_not_exists: bool) -> Result<TableChange> {
         let mut holder = CreateTable::new(table.clone());
         self.table_element(&mut holder, None)?;
         let column = holder.columns.pop().ok_or_else(|| self.unexpected())?;

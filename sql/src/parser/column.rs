@@ -1,12 +1,14 @@
 //! Parsing of column definitions, for CREATE TABLE and ADD COLUMN.
 
 use sqlparser::tokenizer::Token;
+use types::DataType;
 
 use super::cursor::TokenCursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
+use super::{parse_expression, quoted};
 use crate::ast::{
-    ColumnDefinition, ConstraintKind, CreateTable, Ident, IndexClauses, KeyColumn, SortOrder,
-    TableConstraint, UniqueKey,
+    ColumnDefinition, ColumnName, ConstraintKind, CreateTable, Ident, IndexClauses, KeyColumn,
+    SourceExpr, TableConstraint, TypeName, UniqueKey,
 };
 
 impl TokenCursor<'_> {
@@ -28,9 +30,14 @@ impl TokenCursor<'_> {
             return Err(self.syntax_error_near(other.position));
         }
         let serial = self.take_serial();
-        let type_name = match serial.clone() {
-            Some(type_name) => type_name,
-            None => self.type_name()?,
+        let limited = self.limited_binary(&name)?;
+        let type_name = match (serial.clone(), limited) {
+            (Some(type_name), _) => type_name,
+            (None, Some((type_name, limit))) => {
+                table.constraints.push(limit);
+                type_name
+            }
+            (None, None) => self.type_name()?,
         };
         let base = &type_name.sql_type.base;
         use types::DataType::{CString, Record, Unknown};
@@ -64,6 +71,46 @@ impl TokenCursor<'_> {
         Ok(())
     }
 
+    /// Reads Phoenix's `BINARY(n)` or `VARBINARY(n)`: the type bytea with a CHECK of its length;
+    /// `None` for anything else.
+    fn limited_binary(
+        &mut self,
+        column: &ColumnName,
+    ) -> Result<Option<(TypeName, TableConstraint)>> {
+        let token = |at: usize| &self.parser.peek_nth_token_ref(at).token;
+        let is_binary = self.is_word("binary") || self.is_word("varbinary");
+        let (Token::LParen, Token::Number(length, _), Token::RParen) =
+            (token(1), token(2), token(3))
+        else {
+            return Ok(None);
+        };
+        if !is_binary || self.nth_word_is(4, "array") || token(4) == &Token::LBracket {
+            return Ok(None);
+        }
+        let (position, word) = (self.position(), self.peek_word());
+        if !length.parse::<i32>().is_ok_and(|length| length > 0) {
+            let message = format!("length for type {word} must be at least 1");
+            return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, position));
+        }
+        let family = column.family.as_ref().map(|family| format!("{}.", quoted(&family.value)));
+        let name = quoted(&column.name.value);
+        let text = format!("octet_length({}{name}) <= {length}", family.unwrap_or_default());
+        for _ in 0..4 {
+            self.advance();
+        }
+        let sql_type = DataType::Bytea.into();
+        let type_name = TypeName { sql_type, named: None, collation: None, position };
+        let limit = TableConstraint {
+            name: None,
+            kind: ConstraintKind::Check(SourceExpr { expr: parse_expression(&text)?, text }),
+            deferral: Default::default(),
+            not_valid: false,
+            index: IndexClauses::default(),
+            position,
+        };
+        Ok(Some((type_name, limit)))
+    }
+
     /// Reads one constraint of a column; returns false if there is none.
     fn column_constraint(
         &mut self,
@@ -86,8 +133,7 @@ impl TokenCursor<'_> {
         if name.is_none() && self.column_attribute_clause(column, position)? {
             return Ok(true);
         }
-        let own_key =
-            || KeyColumn { name: column.name.clone(), order: SortOrder::Ascending, nulls: None };
+        let own_key = || KeyColumn::ascending(column.name.clone());
         let kind = if self.take_words(&["not", "null"]) {
             column.not_null = true;
             None
@@ -110,6 +156,7 @@ impl TokenCursor<'_> {
         } else if self.take_words(&["primary", "key"]) {
             let mut key = own_key();
             (key.order, key.nulls) = self.direction()?;
+            key.row_timestamp = self.take_word("row_timestamp");
             Some(ConstraintKind::PrimaryKey(vec![key]))
         } else if self.take_word("unique") {
             let nulls_not_distinct = self.nulls_not_distinct()?;
@@ -145,7 +192,8 @@ impl TokenCursor<'_> {
         column: &mut ColumnDefinition,
         position: usize,
     ) -> Result<bool> {
-        if self.take_word("compression") {
+        if self.is_word("compression") && !self.begins_option() {
+            self.advance();
             column.compression = self.compression()?;
             return Ok(true);
         }
@@ -220,7 +268,6 @@ impl TokenCursor<'_> {
         self.column_attributes(false)?;
         let position = self.position();
         Err(match self.peek_word().as_str() {
-            "row_timestamp" => ParseError::unsupported("ROW_TIMESTAMP", position),
             "storage" => ParseError::unsupported("this attribute of a column", position)
                 .with_hint("Use ALTER COLUMN … SET STORAGE."),
             _ => return Ok(false),

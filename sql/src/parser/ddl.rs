@@ -2,10 +2,12 @@
 
 use sqlparser::ast::Expr as Parsed;
 use sqlparser::tokenizer::Token;
+use types::DataType;
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::operator;
+use super::parse_expression;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
@@ -17,60 +19,57 @@ impl TokenCursor<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["create"])?;
-        let (what, hint) = match self.peek_word().as_str() {
-            "table" => return self.create_table(),
-            "view" | "recursive" => return self.create_view(false),
-            "materialized" => return self.create_materialized_view(),
-            "sequence" => return self.create_sequence(),
-            "type" => return self.create_type(),
-            "domain" => return self.create_domain(),
-            "function" | "procedure" => {
-                return self.create_function(false);
-            }
+        match self.peek_word().as_str() {
+            "table" => self.create_table(),
+            "view" | "recursive" => self.create_view(false),
+            "materialized" => self.create_materialized_view(),
+            "sequence" => self.create_sequence(),
+            "type" => self.create_type(),
+            "domain" => self.create_domain(),
+            "function" | "procedure" => self.create_function(false),
             "or" if self.is_words(&["or", "replace", "function"])
                 || self.is_words(&["or", "replace", "procedure"]) =>
             {
                 self.expect_words(&["or", "replace"])?;
-                return self.create_function(true);
+                self.create_function(true)
             }
-            "schema" => return self.create_schema(),
-            "extension" => return self.create_extension(),
+            "schema" => self.create_schema(),
+            "extension" => self.create_extension(),
             "or" if self.replaces_view() => {
                 self.expect_words(&["or", "replace"])?;
-                return match self.takes_temporary() {
+                match self.takes_temporary() {
                     true => self.create_temporary(true),
                     false => self.create_view(true),
-                };
+                }
             }
-            "index" => return self.create_index((false, false)),
+            "index" => self.create_index((false, false)),
             "unique" => {
                 self.advance();
                 let local = self.take_word("local");
-                return self.create_index((true, local));
+                self.create_index((true, local))
             }
-            "uncovered" => return self.create_uncovered_index(),
-            "immutable" => ("CREATE IMMUTABLE TABLE", "Use CREATE TABLE."),
+            "uncovered" => self.create_uncovered_index(),
+            "immutable" => self.create_immutable_table(),
             "local" | "global" | "temp" | "temporary" if self.takes_temporary() => {
-                return self.create_temporary(false);
+                self.create_temporary(false)
             }
             "local" => {
                 self.advance();
                 let unique = self.take_word("unique");
-                return self.create_index((unique, true));
+                self.create_index((unique, true))
             }
             "unlogged" => {
                 self.advance();
-                return self.create_unlogged();
+                self.create_unlogged()
             }
             other => {
                 let construct = format!("CREATE {}", other.to_uppercase());
                 if other.is_empty() {
                     return Err(self.unexpected());
                 }
-                return Err(ParseError::unsupported(construct, position));
+                Err(ParseError::unsupported(construct, position))
             }
-        };
-        Err(ParseError::unsupported(what, position).with_hint(hint))
+        }
     }
 
     /// Reads `[LOCAL | GLOBAL] TEMP[ORARY]`.
@@ -108,6 +107,9 @@ impl TokenCursor<'_> {
             "view" | "recursive" => self.create_view(or_replace)?,
             "table" if !or_replace => self.create_table()?,
             "sequence" if !or_replace => self.create_sequence()?,
+            "function" => {
+                return Err(ParseError::unsupported("CREATE TEMPORARY FUNCTION", self.position()));
+            }
             _ => return Err(self.unexpected()),
         };
         let name = match &mut statement {
@@ -133,6 +135,22 @@ impl TokenCursor<'_> {
             Statement::CreateTable(create) => create.unlogged = true,
             Statement::CreateTableAs(create) => create.unlogged = true,
             _ => return Err(self.syntax_error_near(position)),
+        }
+        Ok(statement)
+    }
+
+    /// Reads Phoenix's `IMMUTABLE TABLE`: the option IMMUTABLE_ROWS.
+    fn create_immutable_table(&mut self) -> Result<Statement> {
+        let position = self.position();
+        self.advance();
+        let mut statement = self.create_table()?;
+        let Statement::CreateTable(table) = &mut statement else {
+            return Err(self.syntax_error_near(position));
+        };
+        let name = Ident { value: "immutable_rows".to_owned(), position };
+        if table.options.iter().all(|option| option.name.value != name.value) {
+            let value = OptionValue::Boolean(true);
+            table.options.push(TableOption { family: None, name, value });
         }
         Ok(statement)
     }
@@ -231,12 +249,48 @@ impl TokenCursor<'_> {
         }
         self.heap()?;
         self.tail(&mut table.options, &mut table.splits)?;
+        self.set_row_timestamp(&mut table)?;
         table.on_commit = self.on_commit()?;
         self.default_tablespace()?;
         if !self.at_end() {
             return Err(self.unexpected());
         }
         Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    /// Sets the default of the key column with Phoenix's ROW_TIMESTAMP, if there is one.
+    fn set_row_timestamp(&self, table: &mut CreateTable) -> Result<()> {
+        let keys = table.constraints.iter().filter_map(|one| match &one.kind {
+            ConstraintKind::PrimaryKey(key) => Some(key),
+            _ => None,
+        });
+        let marked = keys.flatten().find(|key| key.row_timestamp);
+        let Some(name) = marked.map(|key| key.name.name.clone()) else { return Ok(()) };
+        let column = table.columns.iter_mut().find(|one| one.name.name.value == name.value);
+        let Some(column) = column else { return Ok(()) };
+        let is_unsigned =
+            column.type_name.named.as_ref().is_some_and(|named| named.name == "unsigned_long");
+        let text = match &column.type_name.sql_type.base {
+            DataType::Date => "CURRENT_DATE",
+            DataType::Time => "LOCALTIME",
+            DataType::Timestamp => "LOCALTIMESTAMP",
+            DataType::Timestamptz => "now()",
+            DataType::Int8 => MILLISECONDS,
+            _ if is_unsigned => MILLISECONDS,
+            _ => {
+                let what = "ROW_TIMESTAMP of a type other than date, time, timestamp and bigint";
+                return Err(ParseError::unsupported(what, name.position)
+                    .with_hint("Use one of these types."));
+            }
+        };
+        if column.default.is_none() {
+            let (expr, text) = (parse_expression(text)?, text.to_owned());
+            column.default = Some(SourceExpr { expr, text });
+        }
+        let value = OptionValue::String(name.value.clone());
+        let name = Ident { value: "row_timestamp".to_owned(), position: name.position };
+        table.options.push(TableOption { family: None, name, value });
+        Ok(())
     }
 
     /// Returns whether a table constraint follows.
@@ -317,11 +371,8 @@ impl TokenCursor<'_> {
     fn key_column(&mut self) -> Result<KeyColumn> {
         let name: ColumnName = self.column_name()?;
         let (order, nulls) = self.direction()?;
-        if self.is_word("row_timestamp") {
-            return Err(ParseError::unsupported("ROW_TIMESTAMP", self.position())
-                .with_hint("Read the pseudo-column _timestamp."));
-        }
-        Ok(KeyColumn { name, order, nulls })
+        let row_timestamp = self.take_word("row_timestamp");
+        Ok(KeyColumn { name, order, nulls, row_timestamp })
     }
 
     pub(super) fn direction(&mut self) -> Result<(SortOrder, Option<NullsOrder>)> {
@@ -420,7 +471,7 @@ impl TokenCursor<'_> {
         } else {
             return Err(self.unexpected());
         };
-        Ok(TableOption { family, name, value })
+        Ok(renamed(TableOption { family, name, value }))
     }
 
     /// Reads a number, string, boolean or word.
@@ -550,6 +601,33 @@ impl TokenCursor<'_> {
             _ => Err(self.unexpected()),
         }
     }
+}
+
+/// The present time in milliseconds since 1970.
+const MILLISECONDS: &str = "trunc(extract(epoch FROM now()) * 1000)::bigint";
+
+/// Options of Phoenix that have another name here: the name, a value, and the option that it is.
+const OPTION_SYNONYMS: &[(&str, &str, &str, &str)] = &[
+    ("disable_wal", "true", "durability", "skip_wal"),
+    ("disable_wal", "false", "durability", "sync_wal"),
+    ("immutable_storage_scheme", "one_cell_per_column", "storage", "cell"),
+    ("immutable_storage_scheme", "single_cell_array_with_offsets", "storage", "row"),
+];
+
+/// Returns an option of Phoenix as the one that it is here.
+fn renamed(mut option: TableOption) -> TableOption {
+    let text = match &option.value {
+        OptionValue::Boolean(value) => value.to_string(),
+        value => value.text(),
+    };
+    let written = option.name.value.clone();
+    for (_, known, name, value) in OPTION_SYNONYMS.iter().filter(|one| one.0 == written) {
+        option.name.value = (*name).to_owned();
+        if known.eq_ignore_ascii_case(&text) {
+            option.value = OptionValue::Word((*value).to_owned());
+        }
+    }
+    option
 }
 
 /// Splits a name that `pg_dump` has quoted: `"f.ttl"` is `ttl` of family `f`.

@@ -10,7 +10,7 @@ use crate::ast::{
     AssignedValue, AssignmentClause, CellAttributes, ColumnName, ConflictAction,
     ConflictTargetClause, DeleteLimit, DeleteStatement, DynamicColumn, Expr, Hint, Ident,
     InsertSource, InsertStatement, OnConflictClause, OnDuplicate, Overriding, QueryBody, QueryExpr,
-    SelectItem, Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep,
+    SelectItem, Selection, Statement, Subscript, TableName, TableRef, TargetColumn, TargetStep,
     UpdateStatement, Upsert,
 };
 
@@ -246,9 +246,8 @@ impl TokenCursor<'_> {
         if self.take_word("ignore") {
             return Ok(OnDuplicate::Ignore);
         }
-        if self.is_word("update_only") {
-            return Err(ParseError::unsupported("ON DUPLICATE KEY UPDATE_ONLY", self.position())
-                .with_hint("Use UPDATE."));
+        if self.take_word("update_only") {
+            return Ok(OnDuplicate::UpdateOnly(self.assignments()?));
         }
         self.expect_words(&["update"])?;
         Ok(OnDuplicate::Update(self.assignments()?))
@@ -276,34 +275,18 @@ impl TokenCursor<'_> {
         Ok(Statement::Update(Box::new(update)))
     }
 
-    /// Reads `[ORDER BY …] LIMIT n` of DELETE.
-    fn delete_limit(&mut self) -> Result<Option<DeleteLimit>> {
-        let position = self.position();
-        let mut order_by = Vec::new();
-        if self.take_words(&["order", "by"]) {
-            let list = self.parser.parse_comma_separated(Parser::parse_order_by_expr);
-            let list = list.map_err(|error| self.translate(error))?;
-            order_by = self.order_items(list)?;
-        } else if !self.is_word("limit") {
-            return Ok(None);
-        }
-        self.expect_words(&["limit"])?;
-        let limit = self.expr()?;
-        Ok(Some(DeleteLimit { order_by, limit, position }))
-    }
-
     pub(super) fn delete(&mut self) -> Result<Statement> {
+        let start = self.position();
         self.expect_words(&["delete"])?;
-        let hints = self.statement_hints();
         if self.is_word("jar") {
-            return Err(ParseError::unsupported("DELETE JAR", self.position()));
+            return Err(ParseError::unsupported("DELETE JAR", start));
         }
+        let hints = self.statement_hints();
         self.expect_words(&["from"])?;
-        let table = self.table_name()?;
-        let alias = self.target_alias("where")?;
+        let (table, dynamic_columns, alias) = self.delete_target()?;
         let using = self.table_refs("using")?;
         let selection = self.changed_selection()?;
-        let first = self.delete_limit()?;
+        let limit = self.delete_limit(dynamic_columns)?;
         let attributes = self.cell_attributes(&["timestamp", "version"])?;
         let returning = self.returning()?;
         let with = None;
@@ -313,12 +296,52 @@ impl TokenCursor<'_> {
             alias,
             using,
             selection,
-            first,
+            limit,
             attributes,
             returning,
             hints,
         };
         Ok(Statement::Delete(Box::new(delete)))
+    }
+
+    /// Reads Phoenix's `[ORDER BY …] LIMIT n`.
+    fn delete_limit(
+        &mut self,
+        dynamic_columns: Vec<DynamicColumn>,
+    ) -> Result<Option<Box<DeleteLimit>>> {
+        let position = self.position();
+        let mut order_by = Vec::new();
+        if self.take_words(&["order", "by"]) {
+            let list = self.parser.parse_comma_separated(Parser::parse_order_by_expr);
+            order_by = self.order_items(list.map_err(|error| self.translate(error))?)?;
+            if !self.is_word("limit") {
+                return Err(self.unexpected());
+            }
+        }
+        let limit = if self.take_word("limit") { Some(self.expr()?) } else { None };
+        if limit.is_none() && dynamic_columns.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(DeleteLimit { dynamic_columns, order_by, limit, position })))
+    }
+
+    /// Reads `t [(c type, …)] [[AS] alias]`.
+    fn delete_target(&mut self) -> Result<(TableName, Vec<DynamicColumn>, Option<Ident>)> {
+        let start = self.position();
+        let table = self.table_name()?;
+        if self.peek() != &Token::LParen {
+            return Ok((table, Vec::new(), self.target_alias("where")?));
+        }
+        // Dynamic columns are those of a table in FROM.
+        while self.position() > start {
+            self.parser.prev_token();
+        }
+        match self.table_ref()? {
+            TableRef::Table { name, dynamic_columns, alias, .. } if !dynamic_columns.is_empty() => {
+                Ok((name, dynamic_columns, alias.map(|alias| alias.name)))
+            }
+            _ => Err(self.syntax_error_near(start)),
+        }
     }
 
     /// Reads `[AS] alias` before the word `next`.

@@ -19,17 +19,24 @@ pub struct ParseError {
     pub hint: Option<String>,
 }
 
+/// The hint of statements for functions in Java.
+const JARS: &str = "Use CREATE FUNCTION with LANGUAGE sql or LANGUAGE plpgsql.";
+
 /// Hints of constructs that are not supported, where another one has the same effect.
 const HINTS: &[(&str, &str)] = &[
-    ("ADD", "Use CREATE FUNCTION in SQL or PL/pgSQL."),
+    ("ADD JARS or LIST JARS", JARS),
     ("BY NAME", "List the columns of both queries in one order."),
     ("CHECKPOINT", "Use FLUSH table to write the memstores of a table to store files."),
     ("CLUSTER", "Choose a primary key: rows are stored in its order."),
     ("CONNECT BY", "Use WITH RECURSIVE."),
+    ("CREATE CDC", "Read the changes with SELECT … FROM t FOR SYSTEM_TIME FROM … TO …."),
+    ("CREATE FUNCTION … USING JAR", JARS),
     ("CREATE RULE", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
     ("CREATE TABLE … OF", "Use CREATE TABLE … (LIKE table)."),
+    ("CREATE TEMPORARY FUNCTION", JARS),
     ("CREATE TRIGGER", "Attach a coprocessor: ALTER TABLE … ATTACH COPROCESSOR."),
-    ("DELETE JAR", "Use DROP FUNCTION."),
+    ("DELETE JAR", JARS),
+    ("DROP CDC", "Omit the statement. The history of a table is part of it."),
     ("FETCH … PERCENT", "Compare percent_rank() in an outer query."),
     ("GRANT", "Omit the statement. Every client that may connect may do everything."),
     ("GROUP BY ALL", "List the expressions."),
@@ -48,11 +55,11 @@ const HINTS: &[(&str, &str)] = &[
     ("QUALIFY", "Compare the window function in an outer query."),
     ("REASSIGN", "Omit the statement. One role owns all objects."),
     ("REVOKE", "Omit the statement. Every client that may connect may do everything."),
-    ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
+    ("ROW_TIMESTAMP", "Write it after PRIMARY KEY, or after the column in PRIMARY KEY (…)."),
     ("TABLESAMPLE", "Use WHERE random() < 0.1."),
     ("TABLESPACE", "Omit it. All objects are in the data directory."),
     ("TOP", "Use LIMIT."),
-    ("TRACE", "Use EXPLAIN (ANALYZE)."),
+    ("TRACE", "Use EXPLAIN (ANALYZE, BUFFERS)."),
     ("UNNEST WITH OFFSET", "Use WITH ORDINALITY."),
     ("a length in octets", "Use bytea; a CHECK on octet_length() can limit it."),
     ("a modified *", "List the columns."),

@@ -38,6 +38,9 @@ impl TokenCursor<'_> {
         };
         let mut clauses = Clauses::default();
         while self.function_clause(&mut clauses)? {}
+        if self.is_words(&["using", "jar"]) {
+            return Err(ParseError::unsupported("CREATE FUNCTION … USING JAR", self.position()));
+        }
         let invalid =
             |message: &str| ParseError::new(sqlstate::INVALID_FUNCTION_DEFINITION, message, start);
         let mut language = Language::Sql;

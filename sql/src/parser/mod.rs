@@ -516,6 +516,9 @@ impl TokenCursor<'_> {
             "unlisten" => self.unlisten(),
             "analyze" | "analyse" => self.analyze(),
             "vacuum" => self.vacuum(),
+            "add" | "list" if self.nth_word_is(1, "jars") => {
+                Err(ParseError::unsupported("ADD JARS or LIST JARS", position))
+            }
             word => Err(unknown_statement(word, position).unwrap_or_else(|| self.unexpected())),
         }
     }
@@ -569,8 +572,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "increment",
         "check",
         "trace",
-        "list",
-        "add",
     ];
     if !OTHERS.contains(&word) {
         return None;

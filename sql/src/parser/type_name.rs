@@ -1,8 +1,8 @@
 //! Parsing of type names to [`SqlType`].
 
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
-    ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
+    ArrayElemTypeDef, CharLengthUnits, CharacterLength, DataType as Parsed, ExactNumberInfo,
+    ObjectName, ObjectNamePart, TimezoneInfo,
 };
 use sqlparser::tokenizer::Token;
 use types::datatype::{DataType, IntervalFields, RegKind, SqlType, interval_modifier};
@@ -67,10 +67,6 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
             characters(&DataType::Char, *length, 5, position)
         }
         Parsed::Bytea | Parsed::Varbinary(None) => plain(DataType::Bytea),
-        Parsed::Varbinary(Some(BinaryLength::IntegerLength { .. } | BinaryLength::Max)) => {
-            Err(ParseError::unsupported("varbinary with a length", position)
-                .with_hint("Use bytea; a CHECK on octet_length() can limit it."))
-        }
         Parsed::Date => plain(DataType::Date),
         Parsed::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             seconds(&DataType::Time, *digits, position)
@@ -104,15 +100,28 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Array(
             ArrayElemTypeDef::SquareBracket(element, _)
             | ArrayElemTypeDef::AngleBracket(element)
-            | ArrayElemTypeDef::Parenthesis(element),
+            | ArrayElemTypeDef::Parenthesis(element)
+            | ArrayElemTypeDef::Qualified(element, _),
         ) => return array_of(element, position),
         Parsed::Array(ArrayElemTypeDef::None) => {
             Err(ParseError::syntax("an array requires an element type", position))
         }
         Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
-        other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
+        other => return phoenix_type(other, position),
     }?;
     Ok(TypeName { sql_type, named: None, collation: None, position })
+}
+
+/// Lowers a type that Phoenix has and PostgreSQL has not.
+fn phoenix_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
+    match parsed {
+        Parsed::TinyInt(None) => Ok(user_type(None, "tinyint", position)),
+        Parsed::Varbinary(_) | Parsed::Binary(_) => {
+            Err(ParseError::unsupported("binary or varbinary with a length here", position)
+                .with_hint("Use bytea; a CHECK on octet_length() can limit it."))
+        }
+        other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
+    }
 }
 
 /// Returns an array type. As in PostgreSQL, the number of dimensions is not part of the type.
@@ -182,6 +191,9 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         return Err(ParseError::syntax(message, position));
     }
     let Some(base) = base else {
+        if parts.len() == 2 {
+            return Ok(user_type(Some("pg_catalog"), spelling, position));
+        }
         if parts.len() == 1 && modifiers.is_empty() && (quoted || !is_foreign(spelling)) {
             return Ok(user_type(None, spelling, position));
         }
@@ -373,13 +385,8 @@ fn foreign_type(name: &str, position: usize) -> ParseError {
         "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2" => {
             "Use bigint, or uuid with DEFAULT gen_random_uuid(), and supply the values explicitly."
         }
-        "tinyint" => "Use smallint.",
-        "unsigned_tinyint" | "unsigned_smallint" => "Use integer with CHECK (column >= 0).",
-        "unsigned_int" | "unsigned_long" => "Use bigint with CHECK (column >= 0).",
-        "unsigned_float" | "unsigned_double" => "Use double precision with CHECK (column >= 0).",
-        "unsigned_date" | "unsigned_time" | "unsigned_timestamp" => "Use timestamp.",
-        "binary" | "blob" => "Use bytea.",
-        _ if bare.contains("unsigned") => "Use a wider type with CHECK (column >= 0).",
+        "blob" => "Use bytea.",
+        _ if bare.ends_with(" unsigned") => "Use a wider type with CHECK (column >= 0).",
         "cidr" | "inet" | "xml" => "Use text.",
         "citext" => "Use text, with an index on lower(column).",
         "hstore" => "Use jsonb.",

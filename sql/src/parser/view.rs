@@ -12,7 +12,9 @@ impl TokenCursor<'_> {
     pub(super) fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
         let recursive = self.take_word("recursive");
         self.expect_words(&["view"])?;
+        let if_not_exists = !or_replace && !recursive && self.take_words(&["if", "not", "exists"]);
         let name = self.table_name()?;
+        self.refuse_own_columns()?;
         let columns = match self.peek() {
             _ if recursive => self.parenthesized(Self::name)?,
             Token::LParen => self.parenthesized(Self::name)?,
@@ -39,8 +41,19 @@ impl TokenCursor<'_> {
             self.expect_words(&["check", "option"])?;
             check_option = Some(if local { CheckOption::Local } else { CheckOption::Cascaded });
         }
-        let view = CreateView { or_replace, name, columns, query, check_option };
+        let view = CreateView { or_replace, if_not_exists, name, columns, query, check_option };
         Ok(Statement::CreateView(Box::new(view)))
+    }
+
+    /// Rejects Phoenix's columns with types, which only the view has.
+    fn refuse_own_columns(&self) -> Result<()> {
+        let token = |at: usize| &self.parser.peek_nth_token_ref(at).token;
+        let is_typed = matches!(token(1), Token::Word(_)) && matches!(token(2), Token::Word(_));
+        if self.peek() != &Token::LParen || !is_typed {
+            return Ok(());
+        }
+        Err(ParseError::unsupported("a view with columns of its own", self.position())
+            .with_hint("Add the columns to the table with ALTER TABLE … ADD."))
     }
 
     /// Reads `(check_option = …)`.

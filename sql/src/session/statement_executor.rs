@@ -167,8 +167,10 @@ impl StatementExecutor {
     pub(super) fn follow_search_path(&mut self) {
         let parsed = self.settings.parsed();
         let value = &parsed.search_path;
+        let path = self.constants.search_path();
         if Arc::ptr_eq(value, &self.search_path)
-            && parsed.as_of == self.constants.search_path().as_of()
+            && parsed.as_of == path.as_of()
+            && parsed.phoenix_compatibility == path.ignores_case()
         {
             return;
         }

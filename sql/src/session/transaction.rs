@@ -18,6 +18,7 @@ use types::context::EvalContext;
 use crate::advisory::SessionLocks;
 use crate::ast::IsolationLevel;
 use crate::binder::SessionConstants;
+use crate::catalog::name::SearchPath;
 use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -218,7 +219,13 @@ impl OpenTransaction {
             transaction: &self.transaction,
             changes,
             eval,
-            path: Arc::clone(constants.search_path()),
+            // What definitions store is read without the setting of the session.
+            path: match constants.search_path() {
+                path if path.ignores_case() => {
+                    Arc::new(SearchPath::clone(path).with_ignored_case(false))
+                }
+                path => Arc::clone(path),
+            },
             user: match constants.value("current_user") {
                 Some(types::Datum::Text(name)) => name.to_string(),
                 _ => String::new(),

@@ -314,6 +314,13 @@ pub(super) const OWN: &[SettingSpec] = &[
          -1 means no limit.",
     ),
     spec(
+        "phoenix_compatibility",
+        "off",
+        SettingKind::Bool,
+        false,
+        "Allows what Phoenix allows and PostgreSQL rejects.",
+    ),
+    spec(
         "portable_definitions",
         "off",
         SettingKind::Bool,

@@ -228,7 +228,9 @@ impl Settings {
     pub fn search_path(&self) -> SearchPath {
         let user = self.value("session_authorization");
         let path = SearchPath::parse(self.value("search_path"), user).unwrap_or_default();
-        let path = path.with_as_of(self.parsed().as_of);
+        let path = path
+            .with_as_of(self.parsed().as_of)
+            .with_ignored_case(self.parsed().phoenix_compatibility);
         match self.temp_schema() {
             "" => path,
             temp => path.with_temp(temp),

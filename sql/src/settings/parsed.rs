@@ -39,6 +39,8 @@ pub(crate) struct ParsedSettings {
     pub max_staleness: Option<Duration>,
     /// `timeline_notice`.
     pub timeline_notice: bool,
+    /// `phoenix_compatibility`.
+    pub phoenix_compatibility: bool,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
     pub default_modes: TransactionModeSet,
     /// `as_of`, in microseconds since 2000-01-01 UTC.
@@ -85,6 +87,7 @@ impl ParsedSettings {
             consistency,
             max_staleness,
             timeline_notice: value("timeline_notice") == "on",
+            phoenix_compatibility: value("phoenix_compatibility") == "on",
             default_modes: TransactionModeSet {
                 isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
                 read_only: value("default_transaction_read_only") == "on",

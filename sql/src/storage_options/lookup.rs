@@ -41,7 +41,7 @@ fn find_named(
     };
     let is_other = family.is_some() && scope == OptionScope::Table;
     found.ok_or_else(|| match of_object {
-        Some(spec) if is_other && !spec.is_parameter() => {
+        Some(spec) if is_other && !spec.is_stored_text() => {
             invalid(name, "it is an option of the table, not of a column family")
         }
         _ => unrecognized(name, scope),
@@ -112,7 +112,7 @@ pub(crate) fn unrecognized(name: &Ident, scope: OptionScope) -> Error {
     if !of_indexes.contains(&scope) {
         return error;
     }
-    let own = names(|spec| spec.scopes.contains(&scope) && !spec.is_parameter());
+    let own = names(|spec| spec.scopes.contains(&scope) && !spec.is_stored_text());
     error.with_hint(format!(
         "Index options are {}. Other options are inherited from the table.",
         listed(&own, "and")

@@ -27,5 +27,5 @@ pub(crate) use lookup::{
     changeable, find, find_quota, find_reset, is_of_toast, option_text, unrecognized,
 };
 pub(crate) use parse::invalid;
-pub(crate) use reloptions::{of_index, of_table, timestamp_source, with_clause};
+pub(crate) use reloptions::{has_nullable_key, of_index, of_table, timestamp_source, with_clause};
 pub(crate) use settings::{set_unlogged, storage};

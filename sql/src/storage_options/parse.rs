@@ -23,6 +23,8 @@ pub enum OptionKind {
     Real(f64, f64),
     /// A number of bytes within bounds, with or without a unit.
     Bytes(i64, i64),
+    /// An integer within bounds, or one of these words.
+    IntegerOrWord(i64, i64, &'static [&'static str]),
     /// One of these words.
     Word(&'static [&'static str]),
     /// Values of this form, with a parser of their own.
@@ -66,6 +68,12 @@ impl OptionKind {
                 Ok(number) if !(low..=high).contains(&number) => Err(ValueMismatch::Bounds),
                 Ok(_) => Ok(OptionDatum::Text(text.to_owned())),
             },
+            OptionKind::IntegerOrWord(low, high, words) => {
+                match words.iter().find(|word| **word == lower) {
+                    Some(word) => Ok(OptionDatum::Word(word)),
+                    None => integer(text.parse().ok(), low, high),
+                }
+            }
             OptionKind::Word(words) => {
                 let word = words.iter().find(|word| **word == lower);
                 word.map(|word| OptionDatum::Word(word)).ok_or(ValueMismatch::Type)
@@ -99,6 +107,13 @@ impl OptionKind {
     pub(super) fn error(&self, option: &TableOption) -> Error {
         let why = match self {
             OptionKind::Integer(low, high) => format!("it must be an integer from {low} to {high}"),
+            OptionKind::IntegerOrWord(low, high, words) => {
+                format!(
+                    "use {} or an integer from {low} to {high}",
+                    words.join(", ").to_uppercase()
+                )
+            }
+            OptionKind::Bool => "use TRUE or FALSE".to_owned(),
             OptionKind::Bytes(low, high) => {
                 format!("it must be a number of bytes from {low} to {high}, such as '64MB'")
             }
@@ -174,6 +189,21 @@ pub(super) fn cleanup(option: &TableOption) -> Result<OptionDatum> {
             detail "Valid values are \"on\", \"off\", and \"auto\".");
     }
     Ok(OptionDatum::Text(text))
+}
+
+/// Accepts any text.
+pub(super) fn any_text(option: &TableOption) -> Result<OptionDatum> {
+    Ok(OptionDatum::Text(text(option)))
+}
+
+/// Parses the name of a column family.
+pub(super) fn family_name(option: &TableOption) -> Result<OptionDatum> {
+    match &option.value {
+        OptionValue::String(name) | OptionValue::Word(name) if !name.is_empty() => {
+            Ok(OptionDatum::Text(name.clone()))
+        }
+        _ => Err(invalid(&option.name, "it must be the name of a column family")),
+    }
 }
 
 /// Parses `oids`, which is always false.

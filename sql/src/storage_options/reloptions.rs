@@ -13,13 +13,16 @@ use crate::catalog::record::{IndexRecord, TableKind, TableRecord};
 use crate::relation_assembly::DEFAULT_FAMILY;
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::settings::storage;
-use crate::storage_options::table::{OPTIONS, OptionScope};
+use crate::storage_options::table::{NULLABLE_KEY, OPTIONS, OptionScope};
 use crate::storage_options::value::{IndexConsistency, RowStorage, TimestampSource};
 
 /// Returns the options of a table.
 pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
     let mut options = record.retained.parameters.clone();
     if portable {
+        let is_parameter =
+            |name: &str| OPTIONS.iter().any(|spec| spec.name == name && spec.is_parameter());
+        options.retain(|(name, _)| is_parameter(name));
         return options;
     }
     let mut settings = StorageSettings {
@@ -44,6 +47,11 @@ pub(crate) fn of_table(record: &TableRecord, portable: bool) -> Vec<Parameter> {
     };
     options.extend(family_options(storage(record), families));
     options
+}
+
+/// Returns whether the stored options of a table allow NULL in columns of its primary key.
+pub(crate) fn has_nullable_key(options: &[Parameter]) -> bool {
+    options.iter().any(|(name, value)| name == NULLABLE_KEY && value == "true")
 }
 
 /// Returns the source of the timestamps of a table.

@@ -24,6 +24,8 @@ pub struct StorageSettings {
     pub storage: RowStorage,
     /// Families with the names of their columns.
     pub column_families: Vec<(String, Vec<String>)>,
+    /// The family of the columns without one, in CREATE TABLE.
+    pub default_family: Option<String>,
     /// Source of timestamps.
     pub timestamps: TimestampSource,
     /// Statements may set TTLs of cells.
@@ -67,6 +69,7 @@ impl StorageSettings {
             split_algorithm: None,
             split_regions: None,
             column_families: Vec::new(),
+            default_family: None,
             timestamps: TimestampSource::Commit,
             cell_ttl: false,
             consistency: IndexConsistency::Strong,

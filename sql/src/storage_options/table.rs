@@ -12,9 +12,12 @@ use store::quota::QuotaKind;
 
 use crate::ast::{IndexMethod, TableOption};
 use crate::error::{Error, Result};
-use crate::storage_options::parse::OptionKind::{Bool, Bytes, Integer, Real, Special, Word};
+use crate::storage_options::parse::OptionKind::{
+    Bool, Bytes, Integer, IntegerOrWord, Real, Special, Word,
+};
 use crate::storage_options::parse::{
-    OptionKind, cleanup, column_families, duration, not_yet, oids, split_policy,
+    OptionKind, any_text, cleanup, column_families, duration, family_name, not_yet, oids,
+    split_policy,
 };
 use crate::storage_options::settings::StorageSettings;
 use crate::storage_options::value::{
@@ -90,6 +93,8 @@ pub enum OptionChange {
     NewTransactions,
     /// The value is stored and shown; it never has an effect.
     NoEffect,
+    /// As [`OptionChange::NoEffect`], with a notice.
+    Noted,
 }
 
 /// Setting of an option.
@@ -134,6 +139,9 @@ impl OptionSpec {
     ///
     /// 22023 for a value outside the domain, 0A000 for one that is not supported.
     pub fn parse(&self, option: &TableOption) -> Result<OptionDatum> {
+        if let Some(value) = self.synonym(option) {
+            return Ok(OptionDatum::Word(value));
+        }
         match self.kind.parse(option)? {
             Err(mismatch) if self.is_parameter() => {
                 Err(self.kind.parameter_error(option, mismatch))
@@ -151,6 +159,15 @@ impl OptionSpec {
         }
     }
 
+    /// Returns the value that HBase's word for it stands for, if it is one.
+    pub fn synonym(&self, option: &TableOption) -> Option<&'static str> {
+        let text = option.value.text();
+        let mut synonyms = VALUE_SYNONYMS.iter();
+        let found =
+            synonyms.find(|(name, word, _)| *name == self.name && word.eq_ignore_ascii_case(&text));
+        found.map(|(_, _, value)| *value)
+    }
+
     /// Returns whether it is a quota.
     pub fn is_quota(&self) -> bool {
         self.scopes.contains(&OptionScope::Role)
@@ -160,16 +177,28 @@ impl OptionSpec {
     pub fn is_parameter(&self) -> bool {
         self.change == OptionChange::NoEffect
     }
+
+    /// Returns whether it is an option of Phoenix or HBase that has no effect.
+    pub fn is_noted(&self) -> bool {
+        self.change == OptionChange::Noted
+    }
+
+    /// Returns whether its value is stored as written.
+    pub fn is_stored_text(&self) -> bool {
+        self.is_parameter() || self.is_noted() || self.name == NULLABLE_KEY
+    }
 }
 
 /// Declares [`OPTIONS`]: names, domains, scopes, defaults, changes, settings and descriptions; then
-/// the names, domains and scopes of PostgreSQL's parameters.
+/// the names, domains and scopes of PostgreSQL's parameters; then the names and domains of options
+/// of Phoenix and HBase without effect.
 macro_rules! options {
     (
         settings {
             $($name:expr => $kind:expr, $scopes:ident, $default:literal, $change:ident, $field:expr, $description:literal;)+
         }
         parameters { $($parameter:literal => $domain:expr, [$($scope:ident),+];)+ }
+        noted { $($noted:literal => $noted_domain:expr;)+ }
     ) => {
         /// All options; `pg_class.reloptions` lists them in this order, parameters first.
         pub static OPTIONS: &[OptionSpec] = &[
@@ -191,9 +220,21 @@ macro_rules! options {
                 field: None,
                 description: "",
             },)+
+            $(OptionSpec {
+                name: $noted,
+                kind: $noted_domain,
+                scopes: TABLES,
+                default: "",
+                change: OptionChange::Noted,
+                field: None,
+                description: "",
+            },)+
         ];
     };
 }
+
+/// The option of tables whose key columns may be NULL; the columns themselves have the effect.
+pub(super) const NULLABLE_KEY: &str = "nullable_key";
 
 const TABLES: &[OptionScope] = &[OptionScope::Table];
 const INDEXES: &[OptionScope] =
@@ -250,6 +291,8 @@ options! {
             "number of regions that the normaliser aims at; excludes a target size";
         "column_families" => Special("'family(column, …), …'", column_families), TABLES, "", Never, field!(column_families),
             "families with their columns, as dumps contain them";
+        "default_column_family" => Special("'family'", family_name), TABLES, "0", Never, field!(default_family),
+            "family of the columns without one";
         "versions" => Integer(1, VERSIONS_MAX), FAMILIES, "1", AtCommit, field!(family.versions),
             "number of versions retained of each row";
         "min_versions" => Integer(0, VERSIONS_MAX), FAMILIES, "0", AtCommit, field!(family.min_versions),
@@ -285,7 +328,9 @@ options! {
             "whether each change of its table [maintains](materialized-views.md#maintained-views) a materialized view";
         "storage" => Word(RowStorage::WORDS), TABLES, "ROW", Never, field!(storage),
             "[mapping of rows to cells](#storage): ROW packs the columns of a family into one, CELL has one for each column";
-        "immutable_rows" => Special("not supported", not_yet), FAMILIES, "", Never, None, "for compatibility with Phoenix";
+        NULLABLE_KEY => Word(bool::WORDS), TABLES, "FALSE", Never, None,
+            "whether [key columns](create-table.md#nullable-key-columns) but the first may be NULL, unless NOT NULL";
+        "auto_partition_seq" => Special("not supported", not_yet), TABLES, "", Never, None, "for compatibility with Phoenix";
         "oids" => Special("FALSE", oids), TABLES, "FALSE", Never, None, "for compatibility with PostgreSQL";
         QuotaKind::Requests.name() => Integer(1, i64::MAX), QUOTAS, "", NewTransactions, field!(quota.requests),
             "quota of requests per second";
@@ -323,7 +368,37 @@ options! {
         "n_distinct" => DISTINCT, [Column];
         "n_distinct_inherited" => DISTINCT, [Column];
     }
+    noted {
+        "append_only_schema" => Bool;
+        "change_detection_enabled" => Bool;
+        "column_encoded_bytes" => IntegerOrWord(0, 4, &["none"]);
+        "guide_posts_width" => IntegerOrWord(0, i64::MAX, &["null"]);
+        "immutable_rows" => Bool;
+        "is_strict_ttl" => Bool;
+        "multi_tenant" => Bool;
+        "replication_scope" => Integer(0, 1);
+        "row_timestamp" => Special("column", any_text);
+        "schema_version" => Special("text", any_text);
+        "store_nulls" => Bool;
+        "streaming_topic_name" => Special("text", any_text);
+        "transaction_provider" => Word(&["omid", "tephra"]);
+        "transactional" => Bool;
+        "update_cache_frequency" => IntegerOrWord(0, i64::MAX, &["always", "never"]);
+        "use_stats_for_parallelization" => Bool;
+    }
 }
+
+/// Words of HBase for values: the option, the word, and the value that is used instead.
+pub(super) const VALUE_SYNONYMS: &[(&str, &str, &str)] = &[
+    ("compression", "gz", "zstd"),
+    ("compression", "lzo", "lz4"),
+    ("compression", "snappy", "lz4"),
+    ("data_block_encoding", "diff", "row"),
+    ("data_block_encoding", "fast_diff", "row"),
+    ("data_block_encoding", "none", "row"),
+    ("data_block_encoding", "prefix", "row"),
+    ("data_block_encoding", "row_index_v1", "row"),
+];
 
 #[cfg(test)]
 mod tests {

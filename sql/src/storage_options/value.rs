@@ -164,6 +164,7 @@ option_fields! {
     u64: |number| OptionDatum::Integer(*number as i64), OptionDatum::Integer(number) => number.try_into().ok();
     Duration: |time| OptionDatum::Duration(*time), OptionDatum::Duration(time) => Some(time);
     SplitPolicy: |policy| OptionDatum::SplitPolicy(policy.clone()), OptionDatum::SplitPolicy(policy) => Some(policy);
+    String: |text| OptionDatum::Text(text.clone()), OptionDatum::Text(text) => Some(text);
     Vec<(String, Vec<String>)>: |list| OptionDatum::Families(list.clone()), OptionDatum::Families(list) => Some(list);
 }
 

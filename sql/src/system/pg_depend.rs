@@ -6,6 +6,7 @@
 //! GROUP BY relies on. pg_dump derives its order from these rows.
 
 use crate::catalog::extension::PLPGSQL;
+use crate::catalog::name;
 use crate::catalog::object::Object;
 use crate::catalog::standard_function::PHOENIX_SCHEMA;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
@@ -166,10 +167,11 @@ fn of_schemas(
     let types = catalog.types().map(|one| ((TYPE, one.oid(), 0), one.schema()));
     let functions = catalog.functions();
     let functions = functions.map(|one| ((PROC, one.oid(), 0), one.record.schema.as_str()));
-    for (itself, schema) in types.chain(functions) {
+    // Schema `pg_catalog` cannot be dropped, so nothing depends on it.
+    for (itself, schema) in types.chain(functions).filter(|(_, schema)| *schema != name::PG_CATALOG)
+    {
         all.push((itself, (NAMESPACE, objects.schema_oid(schema), 0), 'n'));
     }
-    // Schema `pg_catalog` cannot be dropped, so nothing depends on it.
     for (extension, schema) in
         created_extensions(catalog).filter(|(_, schema)| *schema != PG_CATALOG)
     {

@@ -103,8 +103,9 @@ pub(super) fn error(error: &Error) -> String {
 fn print_insert(insert: &Insert, out: &mut String) {
     let _ = writeln!(out, "insert {} {:?}", insert.table.name, insert.named_columns);
     match &insert.on_conflict {
-        OnConflict::Update { target, assignments, predicate } => {
-            let _ = write!(out, "on conflict {target:?}: {}", assigned(assignments));
+        OnConflict::Update { target, assignments, predicate, inserts } => {
+            let only = if *inserts { "" } else { ", without insert" };
+            let _ = write!(out, "on conflict {target:?}{only}: {}", assigned(assignments));
             if let Some(predicate) = predicate {
                 let _ = write!(out, " where {}", text(predicate));
             }

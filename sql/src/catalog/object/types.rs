@@ -9,8 +9,9 @@ use crate::ast::{Ident, TableName, TypeName};
 use crate::catalog::Catalog;
 use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::domain::Domain;
-use crate::catalog::name::{SearchPath, TEMP};
+use crate::catalog::name::{PG_CATALOG, SearchPath, TEMP};
 use crate::catalog::record::ColumnRecord;
+use crate::catalog::standard_domain;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::error::{Error, Result};
 
@@ -78,6 +79,9 @@ impl Catalog {
 
     /// Returns the user-defined type or row type of a name in a schema.
     pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
+        if schema == PG_CATALOG {
+            return self.created_type(standard_domain::number_of(name)?);
+        }
         let schema = self.schemas.get(schema)?;
         let of_relation = || schema.relations.get(name)?.with_row_type();
         self.user_type(schema.types.get(name).copied().or_else(of_relation)?)
@@ -93,7 +97,11 @@ impl Catalog {
     ) -> Option<&Arc<UserType>> {
         match schema {
             Some(schema) => self.type_in(path.schema(schema)?, name),
-            None => path.of_relations().find_map(|schema| self.type_in(schema, name)),
+            None => {
+                let mut found = path.of_relations().map(|schema| self.type_in(schema, name));
+                let standard = || self.type_in(PG_CATALOG, name);
+                found.find_map(|found| found).or_else(standard)
+            }
         }
     }
 
@@ -219,7 +227,9 @@ impl Catalog {
     /// Returns the error for a type that does not exist, by its name in the statement.
     pub fn no_type(&self, schema: Option<&str>, shown: &str) -> Error {
         // The schema of temporary objects is created on first use.
-        let is_missing = |schema: &&str| *schema != TEMP && !self.schemas.contains_key(*schema);
+        let is_missing = |schema: &&str| {
+            ![TEMP, PG_CATALOG].contains(schema) && !self.schemas.contains_key(*schema)
+        };
         if let Some(schema) = schema.filter(is_missing) {
             return err!(INVALID_SCHEMA_NAME: "schema \"{schema}\" does not exist");
         }

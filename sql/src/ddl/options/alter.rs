@@ -90,7 +90,11 @@ impl Ddl<'_> {
     }
 
     /// Changes options of a table and of its indexes.
-    fn alter_table_options(&mut self, table: &Table, of: &OptionsChange) -> Result<()> {
+    pub(in crate::ddl) fn alter_table_options(
+        &mut self,
+        table: &Table,
+        of: &OptionsChange,
+    ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let subject = QuotaSubject::Table(table.id);
         let before = self.record_of(&catalog, table)?;
@@ -106,11 +110,8 @@ impl Ddl<'_> {
         let mut rebuilt = Vec::new();
         for update in &updates {
             match update.written {
-                Some(option) if is_of_toast(option) => {
-                    update.spec.parse(option)?;
-                    self.note_toast_parameters(std::slice::from_ref(option));
-                }
-                written if update.spec.is_parameter() => {
+                Some(option) if is_of_toast(option) => drop(update.spec.parse(option)?),
+                written if update.spec.is_stored_text() => {
                     let value = parameter(written, OptionScope::Table)?;
                     set_parameter(&mut record.retained.parameters, update.spec.name, value);
                 }
@@ -118,6 +119,8 @@ impl Ddl<'_> {
                 written => set(&mut settings, update.spec, written)?,
             }
         }
+        let written: Vec<_> = updates.iter().filter_map(|update| update.written).collect();
+        self.note_options(written);
         check_durability(&record, &updates, settings.table.durability)?;
         let (client, cell_ttl) =
             (settings.timestamps == TimestampSource::Client, settings.cell_ttl);
@@ -286,14 +289,33 @@ impl Ddl<'_> {
         })
     }
 
-    /// Adds notices for the options of a new table that have no effect.
-    pub(in crate::ddl) fn note_toast_parameters(&mut self, options: &[TableOption]) {
-        for option in options.iter().filter(|option| is_of_toast(option)) {
-            let name = &option.name.value;
-            let message = format!("storage parameter \"toast.{name}\" has no effect");
-            self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
+    /// Adds notices for the options of a table that have no effect, and for values that stand for
+    /// others.
+    pub(in crate::ddl) fn note_options<'o>(
+        &mut self,
+        options: impl IntoIterator<Item = &'o TableOption>,
+    ) {
+        for option in options {
+            if let Some(message) = option_notice(option) {
+                self.add_notice(sqlstate::SUCCESSFUL_COMPLETION, message);
+            }
         }
     }
+}
+
+/// Returns the notice for an option of a table, if there is one.
+fn option_notice(option: &TableOption) -> Option<String> {
+    let name = &option.name.value;
+    if is_of_toast(option) {
+        return Some(format!("storage parameter \"toast.{name}\" has no effect"));
+    }
+    let spec = find(option, OptionScope::Table).ok()?;
+    if spec.is_noted() {
+        return Some(format!("option {} is stored and has no effect", name.to_uppercase()));
+    }
+    let (written, value) =
+        (option.value.text().to_uppercase(), spec.synonym(option)?.to_uppercase());
+    Some(format!("{} {written} is not available, {value} is used", name.to_uppercase()))
 }
 
 impl OptionUpdate<'_> {

@@ -68,7 +68,7 @@ impl TableOptions {
             let datum = spec.parse(option)?;
             match &spec.field {
                 _ if is_of_toast(option) => {}
-                _ if spec.is_parameter() => {
+                _ if spec.is_stored_text() => {
                     set_parameter(&mut read.parameters, spec.name, Some(datum.to_string()));
                 }
                 _ if option.family.is_some() => read.overrides.push(option.clone()),
@@ -89,7 +89,8 @@ impl TableOptions {
     pub fn family_of(&self, column: &str) -> Option<&str> {
         let mut families = self.settings.column_families.iter();
         let found = families.find(|(_, columns)| columns.iter().any(|one| one == column));
-        found.map(|(family, _)| family.as_str())
+        let default = self.settings.default_family.as_deref();
+        found.map(|(family, _)| family.as_str()).or(default)
     }
 
     /// Checks that the option `column_families` contains only columns of the table, each in one
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(code("colour", number("1")), "22023");
         assert_eq!(code("salt_buckets", number("257")), "22023");
         assert_eq!(code("compaction", OptionValue::Word("fast".to_owned())), "22023");
-        assert_eq!(code("immutable_rows", OptionValue::Boolean(true)), "0A000");
+        assert_eq!(code("auto_partition_seq", OptionValue::Boolean(true)), "0A000");
         for wrong in ["sometimes", "key_prefix", "key_prefix(0)", "delimited_key_prefix()"] {
             assert_eq!(code("split_policy", OptionValue::String(wrong.to_owned())), "22023");
         }
