@@ -18,7 +18,6 @@ use crate::error::Result;
 ///
 /// If a statement of the demo fails, or `out` is closed.
 pub fn run(database: &Database, out: &mut dyn Write) -> Result<()> {
-    let mut session = database.session(DEFAULT_USER);
-    data::load(&mut session, out)?;
-    tour::run(&mut session, out)
+    data::load(&mut database.session(DEFAULT_USER), out)?;
+    tour::Tour::new(database, out).run()
 }

@@ -269,16 +269,13 @@ fn described(node: &Node, regions: RegionCounts<'_>) -> NodeDescription {
         Node::Scan(scan) => scan_step(scan, regions),
         Node::RegionAggregate(aggregate) => region_aggregate_step(aggregate, regions),
         Node::RegionTopN(top) => region_top_n_step(top, regions),
-        Node::SystemRows(rows) => {
-            let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
-            NodeDescription {
-                line: system_rows_line(rows, regions),
-                names,
-                inputs,
-                address: None,
-                relation: NodeRelation::of_system(rows),
-            }
-        }
+        Node::SystemRows(rows) => NodeDescription {
+            line: system_rows_line(rows, regions),
+            names: rows.names.clone(),
+            inputs,
+            address: None,
+            relation: NodeRelation::of_system(rows),
+        },
         Node::Values(values) => {
             let constants = values.constants.as_ref();
             let count = constants.map_or(values.rows.len(), |rows| rows.row_count);
@@ -563,11 +560,6 @@ fn join_step(
 
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
-}
-
-fn column_name(source: &str, index: usize) -> String {
-    let source = source.rsplit('.').next().unwrap_or(source);
-    if index == 0 { source.to_owned() } else { format!("{source}.{}", index + 1) }
 }
 
 pub(super) fn texts(expressions: &[Expr], names: &[String]) -> String {

@@ -231,6 +231,8 @@ pub struct SystemRowsNode {
     pub target: Option<Arc<RegionFunctionTarget>>,
     /// Column types.
     pub types: Vec<DataType>,
+    /// Column names, for EXPLAIN.
+    pub names: Vec<String>,
 }
 
 /// See [`Node::Values`].

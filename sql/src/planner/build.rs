@@ -75,6 +75,7 @@ fn build_step(
         Logical::Scan(table_scan) => scan::build(&table_scan, Vec::new(), &wanted, notes),
         Logical::SystemRows(rows) => unordered(Node::SystemRows(Arc::new(SystemRowsNode {
             types: rows.columns.iter().map(|column| column.sql_type.base.clone()).collect(),
+            names: rows.columns.into_iter().map(|column| column.name).collect(),
             name: rows.name,
             arguments: rows.arguments,
             target: rows.target,

@@ -14,6 +14,7 @@ const SAFE_FUNCTIONS: &[&str] = &[
     "date_part",
     "date_trunc",
     "extract",
+    "left",
     "length",
     "lower",
     "ltrim",
@@ -22,6 +23,7 @@ const SAFE_FUNCTIONS: &[&str] = &[
     "octet_length",
     "replace",
     "reverse",
+    "right",
     "rtrim",
     "starts_with",
     "strpos",
@@ -38,7 +40,9 @@ impl Expr {
     pub(super) fn node_may_fail(&self) -> bool {
         match self {
             Expr::Call { function, arguments, .. } => {
-                !is_safe(*function) && !divides_by_constant(*function, arguments)
+                !is_safe(*function)
+                    && !divides_by_constant(*function, arguments)
+                    && !takes_constant_length(*function, arguments)
             }
             Expr::Cast { operand, from, to, .. } => {
                 !is_safe_cast(from, to) && !is_small_remainder(operand, to)
@@ -78,6 +82,21 @@ fn divides_by_constant(function: FunctionId, arguments: &[Expr]) -> bool {
         return false;
     };
     matches!(arguments, [_, divisor] if divisor.integer_constant().is_some_and(|by| by != 0 && by != -1))
+}
+
+/// Returns whether a call takes a part of a text or of bytes, whose length is a constant that is
+/// not negative.
+fn takes_constant_length(function: FunctionId, arguments: &[Expr]) -> bool {
+    let signature = function::signature(function);
+    let is_part = matches!(signature.name, "substr" | "substring");
+    match arguments {
+        [of, _, length]
+            if is_part && matches!(of.data_type(), DataType::Text | DataType::Bytea) =>
+        {
+            length.integer_constant().is_some_and(|length| length >= 0)
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether an expression is a remainder by a constant that every value of an integer type
