@@ -36,12 +36,6 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("Declare the columns with ALTER TABLE.", &["ALTER TABLE t ADD declared int"]),
     ("Use SELECT pg_get_viewdef('{name}').", &["SELECT pg_get_viewdef('view')"]),
     ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
-    ("Use EXPLAIN (ANALYZE).", &["EXPLAIN (ANALYZE) SELECT id FROM t"]),
-    (
-        "Use CREATE FUNCTION in SQL or PL/pgSQL.",
-        &["CREATE FUNCTION loaded() RETURNS int LANGUAGE sql AS 'SELECT 1'"],
-    ),
-    ("Use DROP FUNCTION.", &["DROP FUNCTION loaded()"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",
         &["ALTER TABLE watched ATTACH COPROCESSOR summary WITH (table = 'sums', group_by = 'g')"],

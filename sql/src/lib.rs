@@ -99,7 +99,7 @@ pub mod table_coprocessors;
 pub mod quotas;
 pub mod prepared_transactions;
 pub mod index_builds;
-pub mod index_followers;
+
 pub mod engine;
 pub mod memory_governor;
 pub mod ddl;

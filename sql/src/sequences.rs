@@ -96,7 +96,8 @@ impl SequenceStates {
             false => now.value,
         };
         let Some(last) = sequence.ahead(first, count - 1) else {
-            bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "nextval: sequence \"{}\" has less than {count} further values", sequence.name);
+            let name = &sequence.name;
+            bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "nextval: sequence \"{name}\" has less than {count} further values");
         };
         self.write(sequence.id, last, true)?;
         let increment = sequence.increment;

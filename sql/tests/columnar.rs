@@ -174,7 +174,7 @@ fn columnar_blocks_match_row_blocks() {
     };
     create("r", "DATA_BLOCK_ENCODING = 'ROW', versions = 3").unwrap();
     create("c", "DATA_BLOCK_ENCODING = 'COLUMNAR', compression = 'none', versions = 3").unwrap();
-    let refused = create("d", "data_block_encoding = 'diff'").unwrap_err();
+    let refused = create("d", "data_block_encoding = 'sparse'").unwrap_err();
     assert_eq!(refused.sqlstate, "22023");
     let values: Vec<String> = (0..500)
         .map(|n| match n % 7 {

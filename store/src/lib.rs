@@ -25,7 +25,6 @@
 pub mod codec;
 pub mod layout;
 pub mod descriptor;
-pub mod colocation;
 pub mod error;
 pub mod env;
 pub mod memory;
@@ -81,7 +80,7 @@ pub mod checkpoint;
 mod open;
 pub mod salvage;
 pub mod store;
-pub mod change_feed;
+
 #[doc(hidden)]
 pub mod fuzzing;
 mod autocommit;
@@ -91,7 +90,7 @@ mod table_attachments;
 
 pub use autocommit::{Column, PutBatch};
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
-pub use change_feed::{ChangeFeed, ChangedRows};
+
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use error::{Error, Result, WriteFailure};
 pub use file::{ColumnSlice, VariableColumn};
@@ -107,4 +106,5 @@ pub use scan::{Filter, Get, RowVersions, Scan, TimeRange, VERSION_FAMILY};
 pub use session_locks::SessionWait;
 pub use snapshot::{ExportedSnapshot, TimelineProgress, TimelineRead};
 pub use store::Store;
+pub use store::change_feed::{ChangeFeed, ChangedRows};
 pub use transaction::{Edit, Mutation, StatementView, Transaction};

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::colocation::Partitioning;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{FileId, FileIdentity, RegionId, RowRange};
 use crate::engine::Engine;
 use crate::env::process::monotonic_now;

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::{KeyParts, Sequence, Timestamp, compare_keys, row_of};
-use crate::colocation::Partitioning;
 use crate::description::RegionDescription;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{
     DatabaseId, FileId, FileIdentity, RegionId, RowRange, TableDescriptor, TableId,
 };

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use crate::admission::count_rows;
 use crate::cell::{CellBatch, Sequence};
-use crate::colocation::Partitioning;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{FamilyScanner, ReadSpec, ReadView};

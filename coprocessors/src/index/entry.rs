@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use store::colocation::{append_base_row, base_row};
+use store::descriptor::colocation::{append_base_row, base_row};
 use store::error::Veto;
 use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};

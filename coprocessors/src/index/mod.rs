@@ -49,8 +49,8 @@ pub use verify::{CheckCounts, DifferenceKind, IndexCheck, IndexDifference, check
 ///   to the row key, because NULLs are distinct; `RowLayout::decode_key` ignores bytes after the
 ///   last key column.
 /// * Local: as not unique, with the base row's key behind the index keys in the form of a
-///   [colocated table](store::colocation). It may be declared unique if its keys include the
-///   primary key, so that nothing has to be checked.
+///   [colocated table](store::descriptor::colocation). It may be declared unique if its keys
+///   include the primary key, so that nothing has to be checked.
 ///
 /// * Inverted: not unique, with one key. A row has an entry for each term of the key's value
 ///   ([`types::inverted`]), a bytea, in place of the value; possibly none.

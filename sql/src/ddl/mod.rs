@@ -22,7 +22,6 @@ mod shared_changes;
 mod object_locks;
 mod ignored_attributes;
 mod history_marks;
-mod eventual_index;
 pub mod options;
 pub mod pre_split;
 mod key_constraint;

@@ -480,9 +480,9 @@ fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(read())
 }
 
-/// Reads Phoenix's and the standard's `NEXT VALUE FOR s` as `nextval('s')`, Phoenix's `NEXT n VALUES
-/// FOR s` as `nextval('s', n)`, and `CURRENT VALUE FOR s` as `currval('s')`; `None` for anything
-/// else.
+/// Reads Phoenix's and the standard's `NEXT VALUE FOR s` as `nextval('s')`, Phoenix's `NEXT n
+/// VALUES FOR s` as `nextval('s', n)`, and `CURRENT VALUE FOR s` as `currval('s')`; `None` for
+/// anything else.
 fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),

@@ -44,7 +44,6 @@ const HINTS: &[(&str, &str)] = &[
     ("INHERITS", "Use CREATE TABLE … (LIKE table)."),
     ("JSON_TABLE", "Use jsonb_to_recordset() or jsonb_path_query()."),
     ("LIMIT BY", "Compare row_number() in an outer query."),
-    ("LIST", "Use CREATE FUNCTION in SQL or PL/pgSQL."),
     ("LISTEN", "Query a table at intervals."),
     ("NO INHERIT", "Omit it. Tables do not inherit from one another."),
     ("NOTIFY", "Query a table at intervals."),

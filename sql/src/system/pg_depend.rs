@@ -142,8 +142,8 @@ fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress,
     }
 }
 
-/// Adds the membership of schema `bennu`, its views and its functions in the extension that is always present, so
-/// that pg_dump leaves them out.
+/// Adds the membership of schema `bennu`, its views and its functions in the extension that is
+/// always present, so that pg_dump leaves them out.
 fn of_bennu(
     objects: &CatalogObjects,
     catalog: &Catalog,

@@ -1,5 +1,6 @@
 //! Descriptors of tables and column families: ids, rules of families, split points.
 
+pub mod colocation;
 mod compaction;
 mod split;
 mod tags;
@@ -130,7 +131,7 @@ pub struct TableDescriptor {
     pub memstore_flush_bytes: Option<u64>,
     /// Policy of automatic splits; a colocated table has none of its own.
     pub split: SplitOptions,
-    /// The base table whose regions its regions follow ([`crate::colocation`]); `None`: it has
+    /// The base table whose regions its regions follow ([`colocation`]); `None`: it has
     /// regions of its own.
     pub colocated_with: Option<TableId>,
 }

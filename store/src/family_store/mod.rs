@@ -24,10 +24,10 @@ use parking_lot::Mutex;
 
 use crate::cache::{CacheUse, FamilyCache};
 use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
-use crate::colocation::Partitioning;
 use crate::compaction::{
     CellFilter, FilteredSink, NoProgress, OutputSpec, RewriteProgress, RunWriter, rewrite,
 };
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{FamilyDescriptor, RegionId, RetiredRule, RowRange, TableId};
 use crate::error::{Damage, Error, RESTORE, Result};
 use crate::file::{FileProperties, StoreFile};

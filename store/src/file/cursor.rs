@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
-use crate::colocation::Partitioning;
+use crate::descriptor::colocation::Partitioning;
 use crate::error::{Error, Result};
 use crate::file::columnar::{ColumnSlice, Span, WalkBackOutcome, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};

@@ -10,8 +10,8 @@
 use std::ops::Range;
 
 use crate::cell::{row_of, row_start_key};
-use crate::colocation::Partitioning;
 use crate::descriptor::RowRange;
+use crate::descriptor::colocation::Partitioning;
 use crate::error::Result;
 use crate::file::cursor::FileCursor;
 use crate::file::index_cursor::IndexCursor;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, FamilyCache};
 use crate::cell::Sequence;
-use crate::colocation::Partitioning;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{BloomFilter, FileIdentity, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};

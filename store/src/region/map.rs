@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::colocation::{Partitioning, base_row};
 use crate::descriptor::RegionId;
+use crate::descriptor::colocation::{Partitioning, base_row};
 use crate::region::Region;
 
 /// The regions of a table in row order, without gaps.

@@ -47,8 +47,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
-use crate::colocation::Partitioning;
 use crate::description::RegionDescription;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{FamilyDescriptor, FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{

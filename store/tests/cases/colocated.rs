@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use store::bulk_load::BulkCell;
-use store::colocation::{append_base_row, base_row};
+use store::descriptor::colocation::{append_base_row, base_row};
 use store::descriptor::{RegionId, RowRange};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::store::SplitPoint;

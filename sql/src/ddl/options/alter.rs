@@ -18,8 +18,8 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
+use crate::ddl::create_index::eventual;
 use crate::ddl::create_table::set_value_layouts;
-use crate::ddl::eventual_index;
 use crate::ddl::key_constraint::take_table_settings;
 use crate::ddl::options::{
     check_cell_options, check_family, check_normalizer_targets, undefined_family,
@@ -235,7 +235,7 @@ impl Ddl<'_> {
         }
         if record.indexes.iter().any(|index| index.eventual) {
             let what = "CELL_TTL of a table with eventual indexes";
-            return Err(Error::not_supported(what, eventual_index::MAKE_STRONG));
+            return Err(Error::not_supported(what, eventual::MAKE_STRONG));
         }
         if self.keeper_of(table.id).is_some() {
             let what = "CELL_TTL on the output table of a coprocessor";

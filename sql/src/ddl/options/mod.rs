@@ -282,6 +282,6 @@ mod tests {
         for wrong in ["sometimes", "key_prefix", "key_prefix(0)", "delimited_key_prefix()"] {
             assert_eq!(code("split_policy", OptionValue::String(wrong.to_owned())), "22023");
         }
-        assert_eq!(code("data_block_encoding", OptionValue::Word("diff".to_owned())), "22023");
+        assert_eq!(code("data_block_encoding", OptionValue::Word("sparse".to_owned())), "22023");
     }
 }

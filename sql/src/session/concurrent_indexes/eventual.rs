@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ddl::IndexOf;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::FollowedViews;
-use crate::index_followers::LostIndex;
+use crate::index_builds::followers::LostIndex;
 use crate::session::Session;
 
 /// The longest wait of a handover for statements of a table: others are handed over meanwhile.

@@ -12,7 +12,7 @@ use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::view::View;
 use crate::error::Result;
 use crate::index_builds::IndexBuild;
-use crate::index_followers::IndexLag;
+use crate::index_builds::followers::IndexLag;
 use crate::storage_options::{StorageSettings, option_text};
 use crate::system::SystemContext;
 use crate::system::bennu_views::{SystemView, SystemViewColumn, ViewValue, system_view};

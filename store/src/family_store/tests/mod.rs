@@ -14,8 +14,8 @@ use super::compact::CompactionPlan;
 use super::*;
 use crate::cache::BlockCache;
 use crate::cell::{CellBatch, CellRef, CellType, expiring_value, split_expiring};
-use crate::colocation::Partitioning;
 use crate::compaction::CompactionRequest;
+use crate::descriptor::colocation::Partitioning;
 use crate::descriptor::{
     BloomFilter, CompactionOptions, CompactionPolicy, Compression, DataBlockEncoding,
 };

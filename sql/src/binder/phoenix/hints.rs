@@ -34,7 +34,7 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
 
 impl Binder<'_> {
     /// Applies hints to the scans of a FROM clause.
-    pub(super) fn apply_hints(
+    pub(in crate::binder) fn apply_hints(
         &mut self,
         plan: &mut Logical,
         scope: &Scope,
@@ -62,7 +62,7 @@ impl Binder<'_> {
     }
 
     /// Adds the notice for a hint without effect.
-    pub(super) fn note_hint(&mut self, hint: &Hint) {
+    pub(in crate::binder) fn note_hint(&mut self, hint: &Hint) {
         let name = hint.name.to_uppercase();
         let notice = match WITHOUT_EFFECT.iter().find(|(known, _)| *known == hint.name) {
             Some((_, reason)) => {

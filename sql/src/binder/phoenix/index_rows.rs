@@ -16,7 +16,7 @@ use crate::parser::{parse_query, quoted};
 
 impl Binder<'_> {
     /// Returns the query of the rows of an index; `None` if the name is not that of an index.
-    pub(super) fn index_rows(
+    pub(in crate::binder) fn index_rows(
         &self,
         name: &TableName,
         alias: Option<&TableAlias>,

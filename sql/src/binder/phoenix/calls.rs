@@ -60,7 +60,7 @@ const REJECTED: &[(&str, Option<usize>, &str)] = &[
 
 impl Binder<'_> {
     /// Returns whether Phoenix has a function of this name that PostgreSQL does not have.
-    pub(super) fn is_phoenix_name(&self, name: &str) -> bool {
+    pub(in crate::binder) fn is_phoenix_name(&self, name: &str) -> bool {
         let of_schema = || self.catalog.functions_in(PHOENIX_SCHEMA, name).next().is_some();
         !name.starts_with('_') && of_schema()
             || REWRITTEN.contains(&name)
@@ -68,7 +68,7 @@ impl Binder<'_> {
     }
 
     /// Binds a call of a function whose name is one of Phoenix's.
-    pub(super) fn bind_phoenix_call(&mut self, call: &FunctionCall) -> Result<Typed> {
+    pub(in crate::binder) fn bind_phoenix_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let before = self.marks();
         let error = match self.bind_known_call(call) {
             Ok(bound) => return Ok(bound),
@@ -116,7 +116,7 @@ impl Binder<'_> {
     ///
     /// `date + 0.5` and `1 || 2` are functions of schema `bennu`. A comparison converts the operand
     /// of the type that has the other's values only in another form.
-    pub(super) fn phoenix_operator(
+    pub(in crate::binder) fn phoenix_operator(
         &mut self,
         symbol: &str,
         left: Typed,
@@ -161,7 +161,7 @@ impl Binder<'_> {
 
     /// Returns the value for a cast that Phoenix has and PostgreSQL rejects: times to points in
     /// time, and these from and to milliseconds since 1970. Other values are unchanged.
-    pub(super) fn phoenix_cast(&mut self, value: Typed, to: &DataType) -> Result<Typed> {
+    pub(in crate::binder) fn phoenix_cast(&mut self, value: Typed, to: &DataType) -> Result<Typed> {
         let is_cast = match (value.base(), to) {
             (from, to) if is_instant(to) => *from == DataType::Time || is_number(from),
             (from, DataType::Int8 | DataType::Numeric) => is_instant(from),

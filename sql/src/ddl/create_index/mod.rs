@@ -1,6 +1,8 @@
 //! CREATE INDEX: from the statement to the catalog record. Building the index is in
 //! [`ddl`](crate::ddl).
 
+pub(in crate::ddl) mod eventual;
+
 use store::{TableDescriptor, TableId};
 use types::expr::{EvalContext, Expr};
 use types::inverted::InvertedClass;
@@ -14,7 +16,6 @@ use crate::catalog::ignored_attributes::{IgnoredIndexAttributes, Parameter};
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
 use crate::ddl::alter_table::without_position;
 use crate::ddl::create_table;
-use crate::ddl::eventual_index;
 use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
@@ -81,7 +82,7 @@ pub fn record(
     let TableOptions { settings, parameters, .. } = options(statement)?;
     let eventual = settings.consistency == IndexConsistency::Eventual;
     if eventual {
-        eventual_index::check(statement.unique, statement.local, table)?;
+        eventual::check((statement.unique, statement.local), table)?;
     }
     let mut descriptor = index_descriptor(&table.descriptor, id, &index_name);
     descriptor.split_points = split_points(&statement.splits, &settings, &split_key, eval, names)?;

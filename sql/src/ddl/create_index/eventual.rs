@@ -10,7 +10,7 @@ use crate::catalog::table::Table;
 use crate::ddl::{Ddl, IndexOf, index_of};
 use crate::error::{Error, Result};
 use crate::index_builds::IndexBuild;
-use crate::index_followers::{IndexPosition, LostIndex};
+use crate::index_builds::followers::{IndexPosition, LostIndex};
 
 /// Hint of definitions that a table with eventual indexes cannot have.
 pub(in crate::ddl) const MAKE_STRONG: &str = "Use ALTER INDEX … CONSISTENCY = STRONG first.";
@@ -20,17 +20,17 @@ pub(in crate::ddl) const MAKE_STRONG: &str = "Use ALTER INDEX … CONSISTENCY = 
 /// # Errors
 ///
 /// 0A000 if not.
-pub(in crate::ddl) fn check(unique: bool, is_local: bool, table: &TableRecord) -> Result<()> {
-    if is_local {
-        return Err(Error::not_supported(
-            "CONSISTENCY = EVENTUAL of a local index",
-            "Use CONSISTENCY = STRONG, or omit LOCAL.",
-        ));
-    }
+pub(in crate::ddl) fn check((unique, local): (bool, bool), table: &TableRecord) -> Result<()> {
     if unique {
         return Err(Error::not_supported(
             "CONSISTENCY = EVENTUAL of a unique index",
             "Each write has to check a unique index: omit UNIQUE, or use CONSISTENCY = STRONG.",
+        ));
+    }
+    if local {
+        return Err(Error::not_supported(
+            "CONSISTENCY = EVENTUAL of a local index",
+            "Omit LOCAL, or use CONSISTENCY = STRONG.",
         ));
     }
     if table.cell_ttl {
@@ -105,7 +105,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         if eventual {
-            check(index.unique, index.is_local(), &record)?;
+            check((index.unique, index.is_local()), &record)?;
         }
         if index.is_followed() {
             // Its entries have the times of the rounds.

@@ -9,6 +9,8 @@
 //! could not be dropped either, because the disk was full, is dropped by the server later. After a
 //! crash before that the build resumes.
 
+pub mod followers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
