@@ -17,9 +17,10 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing has changed then: [`Error::InvalidRequest`] if a region begins at the row already,
-    /// or if the region has no two rows, [`Error::NoSuchTable`], [`Error::Corrupt`] if it lacks a
-    /// file, [`Error::Io`].
+    /// Nothing has changed then: [`InvalidRequest`](crate::Error::InvalidRequest) if a region
+    /// begins at the row already, or if the region has no two rows,
+    /// [`NoSuchTable`](crate::Error::NoSuchTable), [`Corrupt`](crate::Error::Corrupt) if it lacks
+    /// a file, [`Io`](crate::Error::Io).
     pub fn split_region(&self, table: TableId, point: SplitPoint) -> Result<RegionReplacement> {
         let _defining = self.engine.ddl_lock.lock();
         let table = self.engine.table(table)?;
@@ -39,8 +40,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing has changed then: [`Error::InvalidRequest`] if they are not adjacent,
-    /// [`Error::NoSuchTable`], [`Error::Corrupt`] if one lacks a file, [`Error::Io`].
+    /// Nothing has changed then: [`InvalidRequest`](crate::Error::InvalidRequest) if they are not
+    /// adjacent, [`NoSuchTable`](crate::Error::NoSuchTable), [`Corrupt`](crate::Error::Corrupt)
+    /// if one lacks a file, [`Io`](crate::Error::Io).
     pub fn merge_regions(&self, table: TableId, regions: &[RegionId]) -> Result<RegionReplacement> {
         let table = self.engine.table(table)?;
         region_replacement::check_own_regions(&table)?;
