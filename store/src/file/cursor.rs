@@ -436,6 +436,11 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         {
             let cursor = match &mut self.cursor {
                 AnyCursor::Rows(cursor) => cursor,
+                // The row of the last cell of a block may continue in the next block.
+                AnyCursor::Columnar(_) if self.extent.is_none_or(|row| row.cell_count > 1) => {
+                    self.advance_unstamped()?;
+                    continue;
+                }
                 AnyCursor::Columnar(cursor) => {
                     let walked = cursor.walk_back(show).map_err(|error| self.failed(error))?;
                     if walked != WalkBackOutcome::Nowhere {

@@ -26,6 +26,7 @@ mod pressure;
 mod quotas;
 mod reads;
 mod replicas;
+mod reverse_scans;
 mod script_reads;
 pub(crate) mod script_hooks;
 pub(crate) mod script_writes;
