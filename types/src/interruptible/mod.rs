@@ -136,7 +136,16 @@ impl<'a> InterruptPacer<'a> {
         if length < CHUNK_BYTES {
             return self.grow(out, capacity);
         }
-        let larger = self.buffer(capacity).or_else(|_| self.buffer(length + more))?;
+        // Growth by a part of the length bounds how often the content is copied.
+        let room_min = more.max(length / 16);
+        let mut room = capacity - length;
+        let larger = loop {
+            match self.buffer(length + room) {
+                Ok(larger) => break larger,
+                Err(error) if room <= room_min => return Err(error),
+                Err(_) => room = (room / 2).max(room_min),
+            }
+        };
         let old = std::mem::replace(out, larger);
         self.put(out, old.part())
     }
