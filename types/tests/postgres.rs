@@ -232,6 +232,7 @@ const OURS: &[&str] = &[
     "hold_primary",
     "hold_replicas",
     "release_holds",
+    "wait_for_index",
     "acldefault",
     "inet_client_addr",
     "inet_client_port",
