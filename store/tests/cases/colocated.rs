@@ -2,22 +2,22 @@
 //! which it follows, writes, flushes, compactions, bulk loads, reopening and crashes. Its rows are
 //! in the regions of their base rows, and scans return all of them in order.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use store::bulk_load::BulkCell;
 use store::descriptor::colocation::{append_base_row, base_row};
 use store::descriptor::{RegionId, RowRange};
 use store::env::fault::{FaultEnv, Unsynced};
 use store::store::SplitPoint;
 use store::{
-    CellBatch, CellType, Error, FamilyDescriptor, Get, Mutation, Result, Scan, Store,
-    TableDescriptor, TableId, Transaction,
+    CellBatch, Error, FamilyDescriptor, Get, Mutation, Result, Scan, Store, TableDescriptor,
+    TableId, Transaction,
 };
 
-use crate::cases::{TABLE, begin, columnar_family, descriptor, open};
+use crate::cases::{
+    Rows, TABLE, begin, check_scans, columnar_family, descriptor, load_rows, open, scanned,
+};
 
 /// The colocated table.
 const INDEX: TableId = TableId(2);
@@ -64,8 +64,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-
 fn base(number: u8) -> Vec<u8> {
     format!("b{number:02}").into_bytes()
 }
@@ -78,21 +76,11 @@ fn row(prefix: u8, of: u8) -> Vec<u8> {
 }
 
 fn read(transaction: &Transaction, scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut scanner = transaction.scan(INDEX, scan).unwrap();
-    let (mut batch, mut rows) = (CellBatch::new(), Vec::new());
-    while scanner.next_batch(3, &mut batch).unwrap() {
-        rows.extend(batch.rows().map(|row| {
-            (row.key().to_vec(), row.cells().next().map_or(Vec::new(), |cell| cell.value.to_vec()))
-        }));
-    }
-    rows
+    scanned(transaction, INDEX, scan)
 }
 
 fn check(transaction: &Transaction, rows: &Rows) {
-    let expected: Vec<_> = rows.clone().into_iter().collect();
-    assert_eq!(read(transaction, Scan::all()), expected);
-    let reversed: Vec<_> = expected.iter().rev().cloned().collect();
-    assert_eq!(read(transaction, Scan { reverse: true, ..Scan::all() }), reversed);
+    check_scans(transaction, INDEX, rows);
     for of in 0..16 {
         let key = row(of % 12, of);
         let mut out = CellBatch::new();
@@ -149,14 +137,7 @@ impl World {
     fn load(&mut self, pairs: &[(u8, u8)]) {
         let rows: Rows =
             pairs.iter().map(|(prefix, of)| (row(*prefix, *of), b"loaded".to_vec())).collect();
-        let mut load = self.store().bulk_load(INDEX).unwrap();
-        for (row, value) in &rows {
-            let (family, qualifier) = (0, &b"q"[..]);
-            let cell_type = CellType::Put;
-            load.add(BulkCell { row, family, qualifier, timestamp: None, cell_type, value })
-                .unwrap();
-        }
-        load.adopt().unwrap();
+        load_rows(self.store(), INDEX, &rows);
         self.rows.extend(rows);
     }
 

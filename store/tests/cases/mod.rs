@@ -34,9 +34,11 @@ mod schedules;
 mod snapshots;
 mod splits;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use store::bulk_load::BulkCell;
 use store::descriptor::SplitOptions;
 use store::descriptor::{DataBlockEncoding, Durability};
 use store::env::fault::FaultEnv;
@@ -44,8 +46,8 @@ use store::layout::{SectionKind, ValuePiece, ValueShape};
 use store::scanner::ScanStep;
 use store::transaction::TransactionOptions;
 use store::{
-    CellBatch, FamilyDescriptor, Get, Mutation, Options, Result, Scan, Store, TableDescriptor,
-    TableId, Transaction, ValueLayout,
+    CellBatch, CellType, FamilyDescriptor, Get, Mutation, Options, Result, Scan, Store,
+    TableDescriptor, TableId, Transaction, ValueLayout,
 };
 
 /// The table of all cases.
@@ -84,6 +86,39 @@ fn begin(store: &Arc<Store>) -> Transaction {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
     transaction
+}
+
+/// Rows with the value of the column that tests write, in order.
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Returns the rows of a scan, each with its first value.
+fn scanned(transaction: &Transaction, table: TableId, scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut scanner = transaction.scan(table, scan).unwrap();
+    let (mut batch, mut rows) = (CellBatch::new(), Vec::new());
+    while scanner.next_batch(3, &mut batch).unwrap() {
+        rows.extend(batch.rows().map(|row| {
+            (row.key().to_vec(), row.cells().next().map_or(Vec::new(), |cell| cell.value.to_vec()))
+        }));
+    }
+    rows
+}
+
+/// Checks the rows of a table in both directions.
+fn check_scans(transaction: &Transaction, table: TableId, rows: &Rows) {
+    let mut expected: Vec<_> = rows.clone().into_iter().collect();
+    assert_eq!(scanned(transaction, table, Scan::all()), expected);
+    expected.reverse();
+    assert_eq!(scanned(transaction, table, Scan { reverse: true, ..Scan::all() }), expected);
+}
+
+/// Loads rows of column `q` in bulk.
+fn load_rows(store: &Arc<Store>, table: TableId, rows: &Rows) {
+    let mut load = store.bulk_load(table).unwrap();
+    for (row, value) in rows {
+        let (family, qualifier, cell_type) = (0, &b"q"[..], CellType::Put);
+        load.add(BulkCell { row, family, qualifier, timestamp: None, cell_type, value }).unwrap();
+    }
+    load.adopt().unwrap();
 }
 
 fn put(store: &Arc<Store>, row: &str, value: &str) {

@@ -1,14 +1,11 @@
 //! Property test of scans in both directions at old snapshots, while loads replace rows and
 //! compactions keep several versions of them.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use store::bulk_load::BulkCell;
 use store::env::fault::FaultEnv;
-use store::{CellBatch, CellType, FamilyDescriptor, Mutation, Scan, TableDescriptor, Transaction};
+use store::{FamilyDescriptor, Mutation, TableDescriptor};
 
-use crate::cases::{TABLE, begin, columnar_family, descriptor, open};
+use crate::cases::{Rows, TABLE, begin, check_scans, columnar_family, descriptor, load_rows, open};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -32,28 +29,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..30)
 }
 
-type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-
 fn key(row: u8) -> Vec<u8> {
     format!("r{row:02}").into_bytes()
-}
-
-fn read(transaction: &Transaction, scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut scanner = transaction.scan(TABLE, scan).unwrap();
-    let (mut batch, mut rows) = (CellBatch::new(), Vec::new());
-    while scanner.next_batch(3, &mut batch).unwrap() {
-        rows.extend(batch.rows().map(|row| {
-            (row.key().to_vec(), row.cells().next().map_or(Vec::new(), |cell| cell.value.to_vec()))
-        }));
-    }
-    rows
-}
-
-fn check(transaction: &Transaction, rows: &Rows) {
-    let expected: Vec<_> = rows.clone().into_iter().collect();
-    assert_eq!(read(transaction, Scan::all()), expected);
-    let reversed: Vec<_> = expected.iter().rev().cloned().collect();
-    assert_eq!(read(transaction, Scan { reverse: true, ..Scan::all() }), reversed);
 }
 
 fn run(steps: Vec<Step>, columnar: bool) {
@@ -79,25 +56,17 @@ fn run(steps: Vec<Step>, columnar: bool) {
                 rows.remove(&key(row));
             }
             Step::Load(numbers) => {
-                let mut load = store.bulk_load(TABLE).unwrap();
                 let loaded: Rows =
                     numbers.into_iter().map(|row| (key(row), b"loaded".to_vec())).collect();
-                for (row, value) in &loaded {
-                    let (family, qualifier) = (0, &b"q"[..]);
-                    let cell_type = CellType::Put;
-                    let cell =
-                        BulkCell { row, family, qualifier, timestamp: None, cell_type, value };
-                    load.add(cell).unwrap();
-                }
-                load.adopt().unwrap();
+                load_rows(&store, TABLE, &loaded);
                 rows.extend(loaded);
             }
             Step::Flush => store.flush(TABLE).unwrap(),
             Step::MajorCompact => store.compact(TABLE, true).unwrap(),
             Step::OpenReader => readers.push((begin(&store), rows.clone())),
         }
-        check(&begin(&store), &rows);
-        readers.iter().for_each(|(reader, rows)| check(reader, rows));
+        check_scans(&begin(&store), TABLE, &rows);
+        readers.iter().for_each(|(reader, rows)| check_scans(reader, TABLE, rows));
     }
 }
 
