@@ -19,7 +19,8 @@
 //!    transaction, so a round is repeated as a whole after a crash, or not at all.
 //! 2. A view at the position is open, so that changed rows can be read as they were. After a
 //!    restart the store retains all versions until these views are open.
-//! 3. The view is replaced only when the new position is on disk.
+//! 3. The view is replaced once the new position is on disk, or if no row of the table has changed
+//!    since the stored one: both show the same rows.
 //!
 //! An index whose view was closed, that lags by more than an hour, or whose keys cannot be computed
 //! for a row, is lost: it is disabled, and except in the last case rebuilt.

@@ -268,41 +268,51 @@ impl TokenCursor<'_> {
         if self.take_words(&["create", "table"]) {
             return self.show_create_table();
         }
-        if self.is_word("tables") || self.is_word("schemas") {
-            return self.show_relations();
+        if self.take_word("tables") {
+            return self.show_tables();
+        }
+        if self.take_word("schemas") {
+            return self.show_schemas();
         }
         Ok(Statement::Show(self.shown_name()?))
     }
 
-    /// Reads `SHOW TABLES [IN s] [LIKE 'p']` and `SHOW SCHEMAS [LIKE 'p']` of Phoenix, queries of
-    /// its system tables.
-    fn show_relations(&mut self) -> Result<Statement> {
-        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
-        let mut text = match self.take_word("schemas") {
-            true => "SELECT DISTINCT table_schem, NULL::varchar AS table_catalog \
-                     FROM bennu.system_catalog WHERE table_schem IS NOT NULL"
-                .to_owned(),
-            false => {
-                self.advance();
-                "SELECT NULL::varchar AS table_cat, table_schem, table_name, \
-                 CASE table_type WHEN 'u' THEN 'TABLE' WHEN 'v' THEN 'VIEW' ELSE 'INDEX' END AS table_type, \
-                 remarks, index_state, immutable_rows, salt_buckets, view_statement, transactional \
-                 FROM bennu.system_catalog WHERE column_name IS NULL AND link_type IS NULL"
-                    .to_owned()
-            }
-        };
-        let column = if text.contains("DISTINCT") { "table_schem" } else { "table_name" };
-        if column == "table_name" && (self.take_word("in") || self.take_word("from")) {
-            let schema = self.name()?.value;
-            let schema = literal(&schema);
-            text.push_str(&format!(" AND lower(table_schem) = lower({schema})"));
+    /// Reads `SHOW SCHEMAS [LIKE 'p']` of Phoenix, a query of its system tables.
+    fn show_schemas(&mut self) -> Result<Statement> {
+        let mut text = "SELECT DISTINCT table_schem, NULL::varchar AS table_catalog \
+                        FROM bennu.system_catalog WHERE table_schem IS NOT NULL"
+            .to_owned();
+        self.shown_pattern("table_schem", &mut text)?;
+        text.push_str(" ORDER BY 1");
+        Ok(Statement::Query(Box::new(super::parse_query(&text)?)))
+    }
+
+    /// Reads `SHOW TABLES [IN s] [LIKE 'p']` of Phoenix, a query of its system tables, in which
+    /// schema public is NULL.
+    fn show_tables(&mut self) -> Result<Statement> {
+        let mut text = "SELECT NULL::varchar AS table_cat, table_schem, table_name, \
+             CASE table_type WHEN 'u' THEN 'TABLE' WHEN 'v' THEN 'VIEW' ELSE 'INDEX' END AS table_type, \
+             remarks, index_state, immutable_rows, salt_buckets, view_statement, transactional \
+             FROM bennu.system_catalog WHERE column_name IS NULL AND link_type IS NULL"
+            .to_owned();
+        if self.take_word("in") || self.take_word("from") {
+            let schema = literal(&self.name()?.value);
+            let condition =
+                format!(" AND lower(coalesce(table_schem, 'public')) = lower({schema})");
+            text.push_str(&condition);
         }
+        self.shown_pattern("table_name", &mut text)?;
+        text.push_str(" ORDER BY 4, 2, 3");
+        Ok(Statement::Query(Box::new(super::parse_query(&text)?)))
+    }
+
+    /// Reads `[LIKE 'p']` and appends the condition on a column.
+    fn shown_pattern(&mut self, column: &str, text: &mut String) -> Result<()> {
         if self.take_word("like") {
             let pattern = literal(&self.string()?);
             text.push_str(&format!(" AND {column} ILIKE {pattern}"));
         }
-        text.push_str(if column == "table_schem" { " ORDER BY 1" } else { " ORDER BY 4, 2, 3" });
-        Ok(Statement::Query(Box::new(super::parse_query(&text)?)))
+        Ok(())
     }
 
     /// Reads `SHOW CREATE TABLE t`, a query of the function of that name.
@@ -634,4 +644,9 @@ fn declare_once(option: &mut Option<bool>, value: bool, both: &str) -> Result<()
     }
     *option = Some(value);
     Ok(())
+}
+
+/// Returns a string constant.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
