@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod definitions;
 mod dump;
+mod equivalents;
 mod exported_snapshots;
 mod harness;
 mod hints;

@@ -290,7 +290,14 @@ impl Ddl<'_> {
     /// index if the index is to be filled concurrently with writers.
     pub fn add_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<(u32, u32)>> {
         let catalog = self.catalog();
-        let table = self.table(&catalog, &statement.table)?;
+        let table = self.table(&catalog, &statement.table).map_err(|error| {
+            let hint = "An index on the table can have the condition of a view as its predicate.";
+            if error.sqlstate == sqlstate::WRONG_OBJECT_TYPE {
+                error.with_hint(hint)
+            } else {
+                error
+            }
+        })?;
         let record = self.record_of(&catalog, &table)?;
         if let Some(name) = &statement.name
             && statement.if_not_exists

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use coprocessors::index::{IndexObserver, follow_rows};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use store::codec::tagged::UnknownFields;
 use store::env::process::monotonic_now;
 use store::transaction::TransactionOptions;
@@ -158,6 +158,14 @@ impl IndexFollowers {
         self.is_used.store(true, Ordering::Release);
     }
 
+    /// Holds up rounds. A handover does that until its index is added: a round that saw the
+    /// handover would find no index to follow, and one that did not would forget the index.
+    ///
+    /// `None`: the present round takes longer than `longest`.
+    pub fn pause(&self, longest: Duration) -> Option<MutexGuard<'_, ()>> {
+        self.round.try_lock_for(longest)
+    }
+
     /// Adds an index that was handed over. Its changed rows are looked up in the table at first.
     pub fn add(&self, position: IndexPosition, views: FollowedViews) {
         let store_table = TableId(position.store_table);
@@ -269,8 +277,8 @@ impl IndexFollowers {
         is_any
     }
 
-    /// Brings all followed indexes to the newest commit. Indexes that are no longer followed are
-    /// forgotten.
+    /// Brings all followed indexes to the newest commit. Indexes that are no longer followed in the
+    /// newest catalog are forgotten.
     ///
     /// # Errors
     ///
@@ -278,15 +286,16 @@ impl IndexFollowers {
     pub fn advance(
         &self,
         store: &Arc<Store>,
-        catalog: &Catalog,
+        newest_catalog: impl FnOnce() -> Arc<Catalog>,
         (context, cancelled): (&EvalContext, &Arc<AtomicBool>),
     ) -> Result<()> {
         let Some(feed) = self.feed.get() else { return Ok(()) };
         let _round = self.round.lock();
+        let catalog = newest_catalog();
         let now = store.view(None);
         feed.wait_for(now.commit(), cancelled)?;
         let changed = feed.take(store, now.commit());
-        let groups = self.groups(catalog, changed.has_gap);
+        let groups = self.groups(&catalog, changed.has_gap);
         let round = FollowRound { store, now: &now, changed: &changed, context, cancelled };
         for group in &groups {
             if let Err(error) = round.advance(group) {

@@ -11,8 +11,9 @@ use super::limits;
 use super::name;
 use super::rewrite::{ALL_FIELDS, EMPTY_LIST, KEY, NO_KEY, WITH_TIES, is_own};
 use crate::ast::{
-    Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder, OrderItem, QueryBody,
-    QueryExpr, Select, SelectItem, SetOperator, SortOrder, TableAlias, TableRef, WithClause,
+    BinaryOperator, Distinct, Expr, Hint, Ident, LockStrength, LockWait, Locking, NullsOrder,
+    OrderItem, QueryBody, QueryExpr, Select, SelectItem, SetOperator, SortOrder, TableAlias,
+    TableRef, WithClause,
 };
 
 impl TokenCursor<'_> {
@@ -60,7 +61,7 @@ impl TokenCursor<'_> {
             SetExpr::Query(inner) if bare && locks.is_empty() => return self.lower_query(*inner),
             other => other,
         };
-        let (body, position) = self.body(body)?;
+        let (mut body, position) = self.body(body)?;
         if for_clause.is_some()
             || settings.is_some()
             || format_clause.is_some()
@@ -69,7 +70,8 @@ impl TokenCursor<'_> {
             return Err(ParseError::unsupported("this clause of a query", position));
         }
         let order_by = order_by.map(|order| self.order_by(order, position)).transpose()?;
-        let (limit, with_ties, offset) = self.limits(limit_clause, fetch, position)?;
+        let (limit, with_ties, mut offset) = self.limits(limit_clause, fetch, position)?;
+        skip_to_row(&mut body, &mut offset);
         let locking =
             locks.into_iter().map(|lock| self.locking(lock, position)).collect::<Result<_>>()?;
         let query = QueryExpr {
@@ -628,4 +630,29 @@ fn hint_arguments(text: &str) -> Vec<String> {
         rest = behind.trim_start_matches(separator);
     }
     arguments
+}
+
+/// Rewrites Phoenix's `OFFSET (a, b) = (1, 2)`: the rows after the one with these values, in the
+/// order of the columns. PostgreSQL has an error for a boolean offset.
+fn skip_to_row(body: &mut QueryBody, offset: &mut Option<Expr>) {
+    let is_row_offset = |offset: &mut Expr| {
+        matches!(offset, Expr::Binary { operator: BinaryOperator::Equal, left, .. }
+            if matches!(**left, Expr::Row { .. } | Expr::Column(_)))
+    };
+    let QueryBody::Select(select) = body else { return };
+    if select.distinct.is_some() || !select.group_by.is_empty() {
+        return;
+    }
+    let Some(mut condition) = offset.take_if(is_row_offset) else { return };
+    if let Expr::Binary { operator, .. } = &mut condition {
+        *operator = BinaryOperator::Greater;
+    }
+    select.selection = Some(match select.selection.take() {
+        Some(Expr::And(mut conditions)) => {
+            conditions.push(condition);
+            Expr::And(conditions)
+        }
+        Some(one) => Expr::And(vec![one, condition]),
+        None => condition,
+    });
 }

@@ -218,7 +218,7 @@ pub(super) fn oids(option: &TableOption) -> Result<OptionDatum> {
 /// Rejects an option that is not implemented.
 pub(super) fn not_yet(option: &TableOption) -> Result<OptionDatum> {
     let name = option.name.value.to_uppercase();
-    let hint = "Omit the option to use the default.";
+    let hint = "Omit the option, and give the key column DEFAULT NEXT VALUE FOR a sequence.";
     Err(Error::not_supported(format!("option {name}"), hint).at(option.name.position))
 }
 

@@ -233,6 +233,8 @@ impl Catalog {
         if let Some(schema) = schema.filter(is_missing) {
             return err!(INVALID_SCHEMA_NAME: "schema \"{schema}\" does not exist");
         }
-        err!(UNDEFINED_OBJECT: "type \"{shown}\" does not exist")
+        let missing = err!(UNDEFINED_OBJECT: "type \"{shown}\" does not exist");
+        // Of Phoenix.
+        if shown.eq_ignore_ascii_case("bson") { missing.with_hint("Use jsonb.") } else { missing }
     }
 }

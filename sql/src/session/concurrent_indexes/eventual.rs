@@ -2,6 +2,7 @@
 //! CONSISTENCY.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ddl::IndexOf;
 use crate::error::{Error, Result, sqlstate};
@@ -11,6 +12,8 @@ use crate::session::Session;
 
 /// The longest wait of a handover for statements of a table: others are handed over meanwhile.
 const HANDOVER_LOCK_TIMEOUT: &str = "100ms";
+/// The longest wait of a handover for a round of the followed indexes.
+const HANDOVER_WAIT_MAX: Duration = Duration::from_millis(100);
 
 impl Session {
     /// Brings the followed indexes to the newest commit; returns 0.
@@ -27,8 +30,8 @@ impl Session {
     fn advance_followers(&self) -> Result<()> {
         let context = self.eval_context(&self.begin_short(), Vec::new());
         let engine = &self.engine;
-        let catalog = engine.catalog();
-        engine.followers.advance(engine.store(), &catalog, (&context, &self.stop.stop))
+        let waits = (&context, &self.stop.stop);
+        engine.followers.advance(engine.store(), || engine.catalog(), waits)
     }
 
     /// Hands the eventual indexes over to the server that writers maintain; disables and rebuilds
@@ -70,6 +73,10 @@ impl Session {
     fn hand_over(&mut self, of: IndexOf) -> Result<()> {
         self.engine.followers.begin(self.engine.store());
         let begun = self.in_any_ddl(|ddl| ddl.hand_over_index(of))?;
+        let engine = Arc::clone(&self.engine);
+        let Some(_paused) = engine.followers.pause(HANDOVER_WAIT_MAX) else {
+            bail!(LOCK_NOT_AVAILABLE: "a round of the followed indexes is not done");
+        };
         self.commit_durably()?;
         if let Some((position, view)) = begun {
             let time_micros = view.opened_micros();
