@@ -76,7 +76,7 @@ const LOCAL_INDEXES: [(&str, &str); 3] = [
 /// Errors of statements that conflict with other sessions.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "23505"];
 
-/// Errors of definitions that do not fit the state of an index; 22023 is that of a region of one row,
+/// Errors of definitions that do not fit the state of an index; 22023: a region of one row,
 /// which has no split point.
 const STATES: [&str; 7] = ["55000", "55006", "42704", "42P01", "42P07", "0A000", "22023"];
 
