@@ -109,6 +109,16 @@ impl TestServer {
         &self.database
     }
 
+    /// Executes definitions as the bootstrap superuser, without a connection.
+    pub(crate) fn define(&self, sql: &str) {
+        let mut session = self.database.session(bennu::database::DEFAULT_USER);
+        for parsed in session.parse(sql).unwrap() {
+            let prepared = session.prepare(&parsed, &[]).unwrap();
+            session.execute(&prepared, Vec::new()).unwrap();
+        }
+        session.end_implicit().unwrap();
+    }
+
     /// Returns its data directory.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()

@@ -81,6 +81,7 @@ async fn role_quota_affects_only_that_role() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     table(&client).await;
+    client.batch_execute("CREATE USER batch").await.unwrap();
     client.batch_execute("ALTER ROLE batch SET max_write_bytes_per_second = '1 kB'").await.unwrap();
     let batch = connection_string(server.address()).replace("user=bennu", "user=batch");
     let (batch, connection) = tokio_postgres::connect(&batch, NoTls).await.unwrap();
@@ -140,6 +141,7 @@ async fn quotas_are_transactional_and_survive_restart() {
     )
     .unwrap();
     run(&database, "ALTER TABLE u SET (max_requests_per_second = 7)").unwrap();
+    run(&database, "CREATE ROLE r").unwrap();
     run(&database, "ALTER ROLE r SET max_requests_per_second TO 9").unwrap();
     run(&database, "DROP TABLE u").unwrap();
     database.shut_down().unwrap();

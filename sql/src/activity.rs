@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 use store::memory::{Account, AccountId};
 
+use crate::catalog::access::role::SessionRole;
 use crate::parser::StatementText;
 use crate::settings::Settings;
 use crate::timer::{MemoryShortage, StopFlag};
@@ -23,8 +24,8 @@ pub struct SessionRegistry(Mutex<BTreeMap<i32, Arc<SessionActivity>>>);
 pub struct SessionActivity {
     /// Session number, shown as its process id.
     pub session: i32,
-    /// User name.
-    pub user: String,
+    /// Role of the session when it was opened.
+    pub role: SessionRole,
     /// Start of the session, in microseconds of the Unix epoch.
     pub began: i64,
     stop: Arc<StopFlag>,
@@ -57,7 +58,7 @@ impl SessionRegistry {
     /// Adds a session.
     pub fn begin(
         &self,
-        (session, user): (i32, &str),
+        (session, role): (i32, &SessionRole),
         settings: &Settings,
         (stop, plans): (&Arc<StopFlag>, Arc<dyn SessionPlans>),
         at: i64,
@@ -66,7 +67,7 @@ impl SessionRegistry {
             ActivityState { state: "idle", since: at, statement: None, settings: settings.clone() };
         let activity = Arc::new(SessionActivity {
             session,
-            user: user.to_owned(),
+            role: role.clone(),
             began: at,
             stop: Arc::clone(stop),
             account: Account::open(),
@@ -99,6 +100,11 @@ impl SessionRegistry {
     pub fn terminate(&self, session: i32) -> bool {
         let found = self.0.lock().get(&session).cloned();
         found.map(|activity| activity.stop.terminate()).is_some()
+    }
+
+    /// Returns the number of open sessions of a role.
+    pub fn count_of(&self, role: u32) -> usize {
+        self.0.lock().values().filter(|activity| activity.role.number == role).count()
     }
 
     /// Returns whether a session is open.

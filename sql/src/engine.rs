@@ -19,6 +19,7 @@ use store::{
 
 use crate::activity::SessionRegistry;
 use crate::advisory::AdvisoryLocks;
+use crate::catalog::access::role::ROLES_PREFIX;
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
@@ -577,6 +578,11 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     let mut catalog = Catalog::default();
+    catalog.add_standard_roles();
+    read_rows(store, ROLES_PREFIX, |_, bytes| {
+        catalog.add(CatalogObject::Role(Arc::new(decode(bytes)?)));
+        Ok(())
+    })?;
     for function in standard_function::all(&catalog)? {
         catalog.add(CatalogObject::Function(Arc::new(function)));
     }

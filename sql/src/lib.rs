@@ -71,6 +71,7 @@ pub mod ast;
 pub mod parser;
 pub mod plpgsql;
 pub mod error;
+pub mod password;
 pub mod catalog;
 pub mod logical;
 pub mod binder;

@@ -92,7 +92,7 @@ impl Engine {
             transaction: &transaction,
             changes: &mut changes,
             eval: EvalContext::default(),
-            user: crate::catalog::name::OWNER.to_owned(),
+            roles: Default::default(),
             path: Arc::default(),
             system: Box::new(EmptySystemCatalog),
             settings: None,

@@ -37,6 +37,7 @@ impl LoggedStatements {
             | Statement::Refresh(_)
             | Statement::CreateSchema(_)
             | Statement::Extension(_)
+            | Statement::Role(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Comment(_)

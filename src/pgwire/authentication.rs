@@ -1,8 +1,19 @@
-//! Authentication of clients: SCRAM-SHA-256 if the server has a password, trust otherwise.
+//! Authentication of clients as roles: SCRAM-SHA-256 for a role with a password, and for all roles
+//! if the server's configuration has a password, trust otherwise.
+//!
+//! | Name of the client | No passwords | Passwords of roles only | Password of the server |
+//! | --- | --- | --- | --- |
+//! | role with a password | | its password | its password |
+//! | `bennu` without | no password | no password | that of the server |
+//! | other role without | no password | no password | refused: 28P01 |
+//! | no role | is `bennu` | refused: 28000 | refused: 28P01 |
 //!
 //! The exchange is that of the `pgwire` crate (RFC 5802, 7677), over TLS with channel binding if
 //! the type of the certificate allows it. The plaintext password is not stored.
 
+use std::sync::Arc;
+
+use ahash::RandomState;
 use bytes::Bytes;
 use pgwire::api::auth::sasl::scram::{
     SCRAM_ITERATIONS, ScramSecret, ScramServerAuth, ScramServerAuthWaitingForClientFinal,
@@ -10,6 +21,12 @@ use pgwire::api::auth::sasl::scram::{
 };
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
+use sql::Engine;
+use sql::ast::RoleAttribute;
+use sql::catalog::access::role::RoleRecord;
+use sql::catalog::name::BOOTSTRAP_ROLE;
+use sql::password::PasswordVerifier;
+use types::datetime::UNIX_EPOCH_SECONDS;
 
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame;
@@ -20,49 +37,61 @@ use crate::pgwire::start_channel::StartChannel;
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
-/// Authentication method of the server.
-pub(crate) enum Authentication {
-    /// Clients need no password.
-    Trust,
-    /// Clients must know the password.
-    Scram(Box<Scram>),
-}
-
-/// SCRAM state derived from the password.
-pub(crate) struct Scram {
-    salt: Vec<u8>,
-    salted_password: Vec<u8>,
+/// Authentication of the clients of a server.
+pub(crate) struct Authentication {
+    /// The password of the server's configuration, which is that of the bootstrap superuser.
+    password: Option<SaltedPassword>,
     /// With the certificate for channel binding.
     bound: Option<ScramServerAuth>,
+    /// Source of the salts of roles without a password.
+    dummy_salts: RandomState,
+}
+
+/// A password, salted.
+struct SaltedPassword {
+    salt: Vec<u8>,
+    salted_password: Vec<u8>,
 }
 
 impl Authentication {
     /// Creates the method for a password, or for none. `certificate` is the server's, as PEM.
     pub(crate) fn new(password: Option<&str>, certificate: Option<&[u8]>) -> Authentication {
-        let Some(password) = password else { return Authentication::Trust };
-        let salt = uuid::Uuid::new_v4().as_bytes().to_vec();
+        let password = password.map(|password| {
+            let salt = uuid::Uuid::new_v4().as_bytes().to_vec();
+            let salted_password = gen_salted_password(password, &salt, SCRAM_ITERATIONS);
+            SaltedPassword { salt, salted_password }
+        });
         let bound = certificate.and_then(|pem| {
             let mut server = ScramServerAuth::new();
             // Channel binding is not offered for certificates without a defined hash.
             server.configure_certificate(pem).ok().map(|()| server)
         });
-        Authentication::Scram(Box::new(Scram {
-            salted_password: gen_salted_password(password, &salt, SCRAM_ITERATIONS),
-            salt,
-            bound,
-        }))
+        Authentication { password, bound, dummy_salts: RandomState::new() }
     }
 
-    /// Authenticates a client as `user`. The last message is appended to the output, but not
-    /// sent. After failed logins the check is delayed ([`crate::pgwire::login_throttle`]).
+    /// Authenticates a client as `user` and returns its role. The last message is appended to the
+    /// output, but not sent. After failed logins the check is delayed
+    /// ([`crate::pgwire::login_throttle`]).
     pub(crate) async fn authenticate(
         &self,
         channel: &mut StartChannel,
-        user: &str,
+        (user, engine): (&str, &Engine),
         slot: &StartupSlot,
-    ) -> Result<()> {
-        if let Authentication::Scram(scram) = self {
-            let result = scram.authenticate(channel, user, slot).await;
+    ) -> Result<Arc<RoleRecord>> {
+        let catalog = engine.catalog();
+        let found = catalog.role_named(user).cloned();
+        let has_passwords =
+            self.password.is_some() || catalog.roles().any(|role| role.verifier.is_some());
+        // The first start is as easy as possible: any name is the bootstrap superuser's.
+        let role = match found {
+            None if !has_passwords => catalog.role(BOOTSTRAP_ROLE).cloned(),
+            found => found,
+        };
+        let has_password = role.as_ref().is_some_and(|role| role.verifier.is_some());
+        if self.password.is_some() || has_password {
+            let now = engine.store().now_micros() - UNIX_EPOCH_SECONDS * 1_000_000;
+            let secret = self.secret_of(role.as_deref(), user, now);
+            let result = self.exchange(channel, user, (secret, slot)).await;
             match &result {
                 Ok(()) => slot.record_success(user),
                 Err(Failure::Fatal(error))
@@ -74,24 +103,57 @@ impl Authentication {
             }
             result?;
         }
+        let code = types::sqlstate::INVALID_AUTHORIZATION_SPECIFICATION;
+        let Some(role) = role else {
+            return Err(Failure::fatal(code, format!("role \"{user}\" does not exist")));
+        };
+        if !role.has(RoleAttribute::Login) {
+            let message = format!("role \"{user}\" is not permitted to log in");
+            return Err(Failure::fatal(code, message));
+        }
         channel.output().put(&Request::Ok);
-        Ok(())
+        Ok(role)
     }
-}
 
-impl Scram {
-    async fn authenticate(
+    /// Returns the secret that a client must know. For a role that does not exist, has no password
+    /// or an expired one, no client knows it, so that clients cannot tell the cases apart.
+    fn secret_of(&self, role: Option<&RoleRecord>, user: &str, now: i64) -> ScramSecret {
+        let is_valid = |role: &&RoleRecord| role.valid_until.is_none_or(|until| now < until);
+        let valid = role.filter(is_valid);
+        let verifier = valid.and_then(|role| PasswordVerifier::parse(role.verifier.as_ref()?));
+        let of_server = self.password.as_ref().filter(|_| {
+            valid.is_some_and(|role| role.number == BOOTSTRAP_ROLE && role.verifier.is_none())
+        });
+        match (verifier, of_server) {
+            (Some(verifier), _) => {
+                let PasswordVerifier { salt, iterations, stored_key, server_key } = verifier;
+                ScramSecret::Verifier { salt, iterations, stored_key, server_key }
+            }
+            (None, Some(SaltedPassword { salt, salted_password })) => ScramSecret::SaltedPassword {
+                salt: salt.clone(),
+                salted_password: salted_password.clone(),
+            },
+            (None, None) => {
+                let part = |number: u8| self.dummy_salts.hash_one((user, number)).to_be_bytes();
+                let salt = [part(0), part(1)].concat();
+                let salted_password = [part(2), part(3), part(4), part(5)].concat();
+                ScramSecret::SaltedPassword { salt, salted_password }
+            }
+        }
+    }
+
+    async fn exchange(
         &self,
         channel: &mut StartChannel,
         user: &str,
-        slot: &StartupSlot,
+        (secret, slot): (ScramSecret, &StartupSlot),
     ) -> Result<()> {
         let bound = self.bound.as_ref().filter(|_| channel.is_encrypted());
         let mut mechanisms = Vec::from(bound.map(|_| BOUND.to_owned()).as_slice());
         mechanisms.push(PLAIN.to_owned());
         channel.output().put(&Request::SASL(mechanisms.clone()));
         let body = answer(channel).await?;
-        let (server_first, waiting) = self.first(bound, &mechanisms, body, user)?;
+        let (server_first, waiting) = first((bound, secret), &mechanisms, body, user)?;
         channel.output().put(&Request::SASLContinue(server_first));
         let body = answer(channel).await?;
         slot.wait_for_check(user).await;
@@ -102,34 +164,29 @@ impl Scram {
         channel.output().put(&Request::SASLFinal(Bytes::from(server_final)));
         Ok(())
     }
+}
 
-    fn first(
-        &self,
-        bound: Option<&ScramServerAuth>,
-        mechanisms: &[String],
-        body: PasswordMessageFamily,
-        user: &str,
-    ) -> Result<(Bytes, ScramServerAuthWaitingForClientFinal)> {
-        if let PasswordMessageFamily::Raw(bytes) = &body {
-            frame::check_sasl_initial(bytes)?;
-        }
-        let initial = body
-            .into_sasl_initial_response()
-            .map_err(|error| Failure::fatal("08P01", error.to_string()))?;
-        if !mechanisms.contains(&initial.auth_method) {
-            let message = "client selected an invalid SASL authentication mechanism";
-            return Err(Failure::fatal("08P01", message));
-        }
-        let data = initial.data.unwrap_or_default();
-        let secret = ScramSecret::SaltedPassword {
-            salt: self.salt.clone(),
-            salted_password: self.salted_password.clone(),
-        };
-        let unbound = ScramServerAuth::new();
-        let server = bound.unwrap_or(&unbound);
-        attempt(user, || server.on_client_first_message_with_secret(&data, secret))
-            .map(|(message, waiting)| (Bytes::from(message), waiting))
+fn first(
+    (bound, secret): (Option<&ScramServerAuth>, ScramSecret),
+    mechanisms: &[String],
+    body: PasswordMessageFamily,
+    user: &str,
+) -> Result<(Bytes, ScramServerAuthWaitingForClientFinal)> {
+    if let PasswordMessageFamily::Raw(bytes) = &body {
+        frame::check_sasl_initial(bytes)?;
     }
+    let initial = body
+        .into_sasl_initial_response()
+        .map_err(|error| Failure::fatal("08P01", error.to_string()))?;
+    if !mechanisms.contains(&initial.auth_method) {
+        let message = "client selected an invalid SASL authentication mechanism";
+        return Err(Failure::fatal("08P01", message));
+    }
+    let data = initial.data.unwrap_or_default();
+    let unbound = ScramServerAuth::new();
+    let server = bound.unwrap_or(&unbound);
+    attempt(user, || server.on_client_first_message_with_secret(&data, secret))
+        .map(|(message, waiting)| (Bytes::from(message), waiting))
 }
 
 /// Runs a step of the exchange. The client learns of any error only that authentication failed.

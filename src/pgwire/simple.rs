@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pgwire::messages::response::EmptyQueryResponse;
+use sql::ast::Statement;
 use sql::session::rows::Completion;
 use sql::session::{Execution, ParsedRequest, PreparedStatement};
 
@@ -30,7 +31,17 @@ impl Connection {
         }
         let parsed = run(|| self.session.parse(text))?;
         if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
-            self.client.log_statement(text, None);
+            let has_password = |parsed: &ParsedRequest| match parsed.statement() {
+                Statement::Role(statement) => statement.has_password(),
+                _ => false,
+            };
+            match parsed.iter().any(has_password) {
+                true => {
+                    let texts: Vec<&str> = parsed.iter().map(ParsedRequest::text).collect();
+                    self.client.log_statement(&texts.join("; "), None);
+                }
+                false => self.client.log_statement(text, None),
+            }
         }
         self.session.set_in_script(parsed.len() > 1);
         let Some((last, others)) = parsed.split_last() else {

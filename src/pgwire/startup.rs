@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use bytes::BytesMut;
 use pgwire::messages::startup::{BackendKeyData, NegotiateProtocolVersion, SecretKey, Startup};
 use sql::Error;
+use sql::ast::RoleAttribute;
 use sql::error::sqlstate;
 use sql::session::Session;
 
@@ -70,9 +71,11 @@ pub(crate) async fn start(
         let error = err!(INVALID_AUTHORIZATION_SPECIFICATION: "connection requires TLS"; hint "Connect with sslmode=require.");
         return Err(Failure::Fatal(Box::new(error)));
     }
-    service.authentication.authenticate(channel, &user, slot).await?;
-    check_room(service, &user)?;
-    let mut session = service.database.session(&user);
+    let engine = service.database.engine();
+    let role = service.authentication.authenticate(channel, (&user, engine), slot).await?;
+    check_room(service, role.has(RoleAttribute::Superuser))?;
+    let mut session = service.database.session(&role.name);
+    session.check_connection_limit().map_err(|error| Failure::Fatal(Box::new(error)))?;
     for (name, value) in service.log.settings() {
         session.set_of_server(name, value);
     }
@@ -97,12 +100,12 @@ pub(crate) async fn start(
 }
 
 /// Returns an error if the maximum number of sessions is reached. The last few are reserved for
-/// the user that owns the database, who can terminate others.
-fn check_room(service: &Service, user: &str) -> Result<()> {
+/// superusers, who can terminate others.
+fn check_room(service: &Service, is_superuser: bool) -> Result<()> {
     let free = service.connections_max.saturating_sub(service.cancels.session_count());
     let message = match free {
         0 => TOO_MANY_CLIENTS,
-        1..=RESERVED_CONNECTIONS if user != DEFAULT_USER => RESERVED,
+        1..=RESERVED_CONNECTIONS if !is_superuser => RESERVED,
         _ => return Ok(()),
     };
     Err(Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, message))

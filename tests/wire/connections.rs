@@ -20,8 +20,9 @@ async fn login_at(address: SocketAddr, user: &str) -> Result<Client, tokio_postg
 }
 
 #[tokio::test]
-async fn last_connections_are_reserved_for_owner() {
+async fn last_connections_are_reserved_for_superusers() {
     let server = TestServer::start_with(Setup { connections_max: Some(5), ..Setup::default() });
+    server.define("CREATE USER ann");
     let refused = |error: tokio_postgres::Error, says: &str| {
         let error = error.as_db_error().expect("the server has answered").clone();
         assert_eq!(error.code(), &SqlState::TOO_MANY_CONNECTIONS);
@@ -101,6 +102,7 @@ async fn connections_keep_descriptors_under_many_files() {
 async fn password_guessing_does_not_lock_user_out() {
     let password = Some("right".to_owned());
     let server = TestServer::start_with(Setup { password, ..Setup::default() });
+    server.define("CREATE USER ann PASSWORD 'right'");
     let address = server.address();
     let guess = |user: String| async move {
         let config = format!("{} user={user} password=wrong", connection_string(address));

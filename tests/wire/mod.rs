@@ -13,6 +13,7 @@ mod plpgsql;
 mod portals;
 mod queries;
 mod results;
+mod roles;
 mod security;
 mod start_parameters;
 mod statistics;

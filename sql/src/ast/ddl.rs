@@ -4,6 +4,7 @@ use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::object::{ObjectKind, ObjectReference};
 use super::query::{NullsOrder, QueryExpr, SortOrder, SourceQuery};
+use super::role::Role;
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
 
@@ -359,16 +360,6 @@ pub enum RenameTarget {
     Schema(Ident),
     /// `OWNER TO`: the new owner.
     Owner(Role),
-}
-
-/// A role that is to own an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
-    /// A role by its name.
-    Named(Ident),
-    /// `CURRENT_USER`, `CURRENT_ROLE` and `SESSION_USER`: the role of the session, with the
-    /// position of the word.
-    Current(usize),
 }
 
 /// `CREATE SCHEMA`
@@ -884,7 +875,7 @@ pub enum OptionsOwner {
     /// An index.
     Index(TableName),
     /// A role.
-    Role(Ident),
+    Role(Role),
 }
 
 /// The change of options; names not yet checked.

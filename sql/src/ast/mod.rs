@@ -28,6 +28,7 @@ pub mod dml;
 pub mod constraint;
 pub mod ddl;
 pub mod object;
+pub mod role;
 pub mod sequence;
 pub mod session;
 pub mod window;
@@ -45,8 +46,7 @@ pub use ddl::{
     CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey,
     IndexMethod, IndexRestriction, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
     OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
-    RenameTarget, Role, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
-    Truncate,
+    RenameTarget, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
@@ -72,6 +72,7 @@ pub use query::{
     SetOperator, SortOrder, SourceQuery, SystemTime, SystemTimeForm, TableAlias, TableFunction,
     TableRef, TableSample,
 };
+pub use role::{MembershipChange, Role, RoleAttribute, RoleOptions, RoleStatement};
 pub use sequence::{
     AlterSequence, CreateSequence, Identity, IdentityKind, Overriding, SequenceOptions,
 };
@@ -165,6 +166,8 @@ pub enum Statement {
     CreateSchema(CreateSchema),
     /// `CREATE EXTENSION` and so on.
     Extension(Box<ExtensionStatement>),
+    /// `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE`, and memberships of `GRANT` and `REVOKE`
+    Role(Box<RoleStatement>),
     /// `DROP` of an object kind that is not supported.
     DropNothing(Box<DropUnsupported>),
     /// `DROP`
@@ -331,6 +334,7 @@ impl Statement {
             Statement::CreateTableAs(create) => create.made.tag(),
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
+            Statement::Role(statement) => statement.tag(),
             Statement::DropNothing(drop) => match drop.kind.as_str() {
                 "trigger" => "DROP TRIGGER",
                 "rule" => "DROP RULE",

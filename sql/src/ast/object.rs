@@ -33,6 +33,8 @@ pub enum NameSpace {
     Schema,
     /// Extensions.
     Extension,
+    /// Roles.
+    Role,
 }
 
 /// Declares the kinds of objects with their descriptors.
@@ -77,6 +79,7 @@ object_kinds! {
     Routine: "ROUTINE", "routine", Routine, UNDEFINED_FUNCTION;
     Schema: "SCHEMA", "schema", Schema, INVALID_SCHEMA_NAME;
     Extension: "EXTENSION", "extension", Extension, UNDEFINED_OBJECT;
+    Role: "ROLE", "role", Role, UNDEFINED_OBJECT;
 }
 
 impl ObjectKind {

@@ -7,6 +7,7 @@ use types::Datum;
 use types::datatype::RegKind;
 
 use crate::catalog::Catalog;
+use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
@@ -64,6 +65,7 @@ pub struct EndpointShape {
 pub struct SessionConstants {
     values: AHashMap<String, Datum>,
     search_path: Arc<SearchPath>,
+    roles: Arc<SessionRoles>,
 }
 
 impl SessionConstants {
@@ -97,6 +99,16 @@ impl SessionConstants {
     /// Returns the search path for unqualified names.
     pub fn search_path(&self) -> &Arc<SearchPath> {
         &self.search_path
+    }
+
+    /// Sets the roles of the session.
+    pub fn set_roles(&mut self, roles: Arc<SessionRoles>) {
+        self.roles = roles;
+    }
+
+    /// Returns the roles of the session.
+    pub fn roles(&self) -> &Arc<SessionRoles> {
+        &self.roles
     }
 
     /// Returns whether they are of a session: expressions stored in the catalog are bound without

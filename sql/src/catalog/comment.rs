@@ -38,6 +38,8 @@ pub enum CommentSubjectKey {
     Function(u32),
     /// The database.
     Database,
+    /// A role, by its number.
+    Role(u32),
     /// An extension, by its number and the number of its schema: the row also records that it was
     /// created ([`extension`](super::extension)).
     Extension(u32, u32),
@@ -57,6 +59,7 @@ impl CommentSubjectKey {
             CommentSubjectKey::Type(number) => (b'e', number, Vec::new()),
             CommentSubjectKey::Function(number) => (b'f', number, Vec::new()),
             CommentSubjectKey::Database => (b'd', &0, Vec::new()),
+            CommentSubjectKey::Role(number) => (b'g', number, Vec::new()),
             CommentSubjectKey::Extension(number, schema) => {
                 (b'x', number, schema.to_be_bytes().to_vec())
             }
@@ -89,6 +92,7 @@ impl CommentSubjectKey {
             b'e' => CommentSubjectKey::Type(number),
             b'f' => CommentSubjectKey::Function(number),
             b'd' => CommentSubjectKey::Database,
+            b'g' => CommentSubjectKey::Role(number),
             b'x' => {
                 let schema = rest.try_into().map_err(|_| damaged())?;
                 CommentSubjectKey::Extension(number, u32::from_be_bytes(schema))
@@ -108,6 +112,7 @@ impl CommentSubjectKey {
             | CommentSubjectKey::Type(_)
             | CommentSubjectKey::Function(_)
             | CommentSubjectKey::Database
+            | CommentSubjectKey::Role(_)
             | CommentSubjectKey::Extension(..) => false,
         }
     }

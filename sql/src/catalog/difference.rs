@@ -44,6 +44,8 @@ pub enum TakenName {
     Function(String, String, Vec<u32>),
     /// The name of an extension, by its number.
     Extension(u32),
+    /// The name of a role.
+    Role(String),
 }
 
 impl Catalog {
@@ -126,6 +128,7 @@ impl Catalog {
             Some(CatalogObject::Schema(schema)) => {
                 BTreeSet::from([TakenName::Schema(schema.name.clone())])
             }
+            Some(CatalogObject::Role(role)) => BTreeSet::from([TakenName::Role(role.name.clone())]),
             Some(CatalogObject::Function(one)) => {
                 let takes = one.parameters.iter().map(|sql_type| sql_type.oid()).collect();
                 let FunctionRecord { schema, name, .. } = &one.record;
@@ -270,6 +273,7 @@ impl PartialEq for CatalogObject {
             (CatalogObject::Sequence(a), CatalogObject::Sequence(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Type(a), CatalogObject::Type(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Function(a), CatalogObject::Function(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Role(a), CatalogObject::Role(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Comment(_, a), CatalogObject::Comment(_, b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Quota(_, a), CatalogObject::Quota(_, b)) => a == b,
             (CatalogObject::Statistics(_, a), CatalogObject::Statistics(_, b)) => Arc::ptr_eq(a, b),

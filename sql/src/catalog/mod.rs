@@ -29,6 +29,7 @@ pub mod quota;
 pub mod object;
 pub mod ignored_attributes;
 pub mod record;
+pub mod access;
 pub mod schema;
 pub mod sequence;
 pub mod standard_function;
@@ -53,6 +54,7 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{ObjectKind, TableName};
+use crate::catalog::access::role::{ROLES_PREFIX, RoleRecord};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::composite::COMPOSITES_PREFIX;
 use crate::catalog::derived_cache::DerivedCache;
@@ -126,6 +128,8 @@ pub enum ObjectId {
     Type(u32),
     /// A user-defined function.
     Function(u32),
+    /// A role.
+    Role(u32),
 }
 
 /// The key of an object or property of the catalog.
@@ -156,6 +160,8 @@ pub enum CatalogObject {
     Type(Arc<UserType>),
     /// A function.
     Function(Arc<Function>),
+    /// A role.
+    Role(Arc<RoleRecord>),
     /// A comment.
     Comment(CommentSubjectKey, Arc<CommentRecord>),
     /// A quota.
@@ -681,22 +687,22 @@ object_look_ups! {
     Sequence: Sequence, sequence, sequences, "sequence";
     Type: UserType, created_type, types, "type of CREATE TYPE or CREATE DOMAIN";
     Function: Function, function, functions, "user-defined function";
+    Role: RoleRecord, role, roles, "role";
 }
 
 impl ObjectId {
     /// The kinds of objects.
-    const KINDS: [fn(u32) -> ObjectId; 6] = {
-        use ObjectId::{Function, Schema, Sequence, Table, Type, View};
-        [Schema, Table, View, Sequence, Type, Function]
+    const KINDS: [fn(u32) -> ObjectId; 7] = {
+        use ObjectId::{Function, Role, Schema, Sequence, Table, Type, View};
+        [Schema, Table, View, Sequence, Type, Function, Role]
     };
 
     /// Returns the number.
     pub fn number(self) -> u32 {
         match self {
             ObjectId::Schema(number) | ObjectId::Table(number) | ObjectId::View(number) => number,
-            ObjectId::Sequence(number) | ObjectId::Type(number) | ObjectId::Function(number) => {
-                number
-            }
+            ObjectId::Sequence(number) | ObjectId::Type(number) => number,
+            ObjectId::Function(number) | ObjectId::Role(number) => number,
         }
     }
 }
@@ -735,13 +741,14 @@ impl CatalogObject {
             CatalogObject::Function(function) => {
                 CatalogEntry::Object(ObjectId::Function(function.record.number))
             }
+            CatalogObject::Role(role) => CatalogEntry::Object(ObjectId::Role(role.number)),
             CatalogObject::Comment(subject, _) => CatalogEntry::Comment(subject.clone()),
             CatalogObject::Quota(subject, _) => CatalogEntry::Quota(subject.clone()),
             CatalogObject::Statistics(table, _) => CatalogEntry::Statistics(*table),
         }
     }
 
-    /// Returns the schema and the name; a schema is in no schema, a property has no name.
+    /// Returns the schema and the name; a schema or role is in no schema, a property has no name.
     pub fn name(&self) -> Option<ObjectName> {
         Some(match self {
             CatalogObject::Schema(schema) => ObjectName::new("", &schema.name),
@@ -750,6 +757,7 @@ impl CatalogObject {
             CatalogObject::Sequence(one) => ObjectName::new(&one.schema, &one.name),
             CatalogObject::Type(known) => ObjectName::new(known.schema(), known.name()),
             CatalogObject::Function(one) => ObjectName::new(&one.record.schema, &one.record.name),
+            CatalogObject::Role(role) => ObjectName::new("", &role.name),
             CatalogObject::Comment(..)
             | CatalogObject::Quota(..)
             | CatalogObject::Statistics(..) => return None,
@@ -821,6 +829,7 @@ impl CatalogObject {
             CatalogObject::Function(function) => {
                 of(FUNCTIONS_PREFIX, function.record.number, encode(&function.record))
             }
+            CatalogObject::Role(role) => of(ROLES_PREFIX, role.number, encode(&**role)),
             CatalogObject::Comment(subject, text) => Some((subject.key(), encode(&**text))),
             CatalogObject::Quota(subject, limits) => Some((subject.key(), encode(limits))),
             CatalogObject::Statistics(table, statistics) => {

@@ -6,8 +6,11 @@ pub use crate::ast::TEMP;
 use crate::error::{Error, Result};
 use crate::parser;
 
-/// The role that owns all objects.
+/// The bootstrap superuser.
 pub const OWNER: &str = "bennu";
+
+/// The number of the bootstrap superuser, which is its OID as well.
+pub const BOOTSTRAP_ROLE: u32 = 10;
 
 /// The name of the database.
 pub const DATABASE: &str = crate::ast::DATABASE;
@@ -64,7 +67,8 @@ impl fmt::Display for ObjectName {
 
 /// The schemas that are searched for unqualified names, in order. Some of them may not exist.
 /// System objects come before all of them unless the path contains `pg_catalog`. The path of a
-/// session also has the time at which the found tables are read.
+/// session also has the time at which the found tables are read, and the current role, because
+/// plans depend on them likewise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SearchPath {
     schemas: Vec<String>,
@@ -74,6 +78,8 @@ pub struct SearchPath {
     as_of: Option<i64>,
     /// Names of relations and columns that do not exist as written are looked up in lower case.
     ignores_case: bool,
+    /// The number of the current role.
+    role: u32,
 }
 
 impl Default for SearchPath {
@@ -83,6 +89,7 @@ impl Default for SearchPath {
             temp: None,
             as_of: None,
             ignores_case: false,
+            role: BOOTSTRAP_ROLE,
         }
     }
 }
@@ -136,6 +143,17 @@ impl SearchPath {
     #[must_use]
     pub fn with_ignored_case(self, ignores_case: bool) -> SearchPath {
         SearchPath { ignores_case, ..self }
+    }
+
+    /// Returns the path of a session with this current role.
+    #[must_use]
+    pub fn with_role(self, role: u32) -> SearchPath {
+        SearchPath { role, ..self }
+    }
+
+    /// Returns the number of the current role of the session.
+    pub fn role(&self) -> u32 {
+        self.role
     }
 
     /// Returns whether names of relations and columns that do not exist as written are looked up in

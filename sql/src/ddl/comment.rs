@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, TableName};
+use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, RoleAttribute, TableName};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
@@ -81,6 +81,11 @@ impl Ddl<'_> {
         match written {
             CommentSubject::Object(reference) => {
                 let found = self.named_object(catalog, reference, (NameUse::Comment, false))?;
+                if matches!(found, Some(Object::Whole(ObjectId::Role(_))))
+                    && !self.has_attribute(catalog, RoleAttribute::CreateRole)
+                {
+                    bail!(INSUFFICIENT_PRIVILEGE: "must have CREATEROLE privilege");
+                }
                 let key = found.and_then(|object| object.comment_key(catalog));
                 key.ok_or_else(|| undefined_table(&reference.name))
             }

@@ -268,6 +268,7 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
         }
         Object::Whole(ObjectId::Type(number)) => users_of_type(catalog, *number, &mut found),
         Object::Whole(ObjectId::Function(number)) => users_of_function(world, *number, &mut found),
+        Object::Whole(ObjectId::Role(_)) => {}
         Object::Whole(ObjectId::Table(table)) => {
             found.push((Object::Whole(ObjectId::Type(*table)), true));
             views(catalog, *table, |_| true, &mut found);

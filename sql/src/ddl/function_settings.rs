@@ -45,7 +45,7 @@ impl Ddl<'_> {
                 return Err(Error::not_supported(what, "Set it for the transaction."));
             }
             let mut tried = settings.clone();
-            tried.set(name, value.as_deref())?;
+            tried.set_with(&self.changes.catalog(self.engine), name, value.as_deref())?;
             let name = tried.show(name)?.0;
             let old = kept.iter().position(|(known, _)| known == name);
             match (old, value) {
@@ -65,7 +65,7 @@ impl Ddl<'_> {
         };
         let mut settings = settings.clone();
         for (name, value) in record.settings.iter() {
-            settings.set(name, Some(value))?;
+            settings.set_with(&self.changes.catalog(self.engine), name, Some(value))?;
         }
         Ok(Arc::new(settings.search_path()))
     }

@@ -48,6 +48,7 @@ mod function;
 mod function_settings;
 mod like;
 mod drop;
+mod role;
 mod schema;
 mod truncate;
 mod sequence;
@@ -78,6 +79,7 @@ use types::text::TextStyle;
 
 use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
+use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::record::{CATALOG_TABLE, TableKind, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
@@ -139,8 +141,8 @@ pub struct Ddl<'a> {
     pub eval: EvalContext,
     /// The search path for unqualified names.
     pub path: Arc<SearchPath>,
-    /// The user of the session.
-    pub user: String,
+    /// The roles of the session.
+    pub roles: SessionRoles,
     /// The system views and table functions.
     pub system: Box<dyn SystemCatalog + 'a>,
     /// The settings of the session.

@@ -156,6 +156,7 @@ fn object_lock(number: u32) -> Vec<u8> {
 fn name_lock(name: &TakenName) -> Vec<u8> {
     let (kind, schema, name, types) = match name {
         TakenName::Schema(name) => (b's', "", name.as_str(), [].as_slice()),
+        TakenName::Role(name) => (b'g', "", name.as_str(), [].as_slice()),
         TakenName::Extension(number) => (b'x', "", "", std::slice::from_ref(number)),
         TakenName::Relation(schema, name) => (b'r', schema.as_str(), name.as_str(), [].as_slice()),
         TakenName::Function(schema, name, types) => {

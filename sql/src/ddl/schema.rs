@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::ast::{self, ObjectKind, Role, Statement, TEMP};
-use crate::catalog::CatalogObject;
-use crate::catalog::name::OWNER;
+use crate::catalog::name::{BOOTSTRAP_ROLE, OWNER};
 use crate::catalog::schema::SchemaRecord;
+use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
 
@@ -15,11 +15,13 @@ impl Ddl<'_> {
     pub fn create_schema(&mut self, statement: &ast::CreateSchema) -> Result<String> {
         let catalog = self.catalog();
         let name = match (&statement.name, &statement.owner) {
-            (Some(name), _) | (None, Some(Role::Named(name))) => name.value.clone(),
-            (None, _) => self.user.clone(),
+            (Some(name), _) => name.value.clone(),
+            (None, Some(owner)) => self.named_role(&catalog, owner)?.name.clone(),
+            (None, None) => self.current_role(&catalog)?.name.clone(),
         };
         check_name(&name)?;
-        statement.owner.as_ref().map_or(Ok(()), |owner| self.check_owner(owner))?;
+        let owner = statement.owner.as_ref();
+        owner.map_or(Ok(()), |owner| self.check_owner(&catalog, owner))?;
         if self.name_exists(&catalog, (ObjectKind::Schema, "", &name), statement.if_not_exists)? {
             return Ok(name);
         }
@@ -31,18 +33,12 @@ impl Ddl<'_> {
     }
 
     /// Rejects any owner but the only one.
-    pub(super) fn check_owner(&self, role: &Role) -> Result<()> {
-        let name = match role {
-            Role::Named(name) => &name.value,
-            Role::Current(_) => &self.user,
-        };
-        if name == OWNER {
+    pub(super) fn check_owner(&self, catalog: &Catalog, role: &Role) -> Result<()> {
+        let role = self.named_role(catalog, role)?;
+        if role.number == BOOTSTRAP_ROLE {
             return Ok(());
         }
-        if name != &self.user {
-            bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist");
-        }
-        let what = format!("changing the owner to role \"{name}\"");
+        let what = format!("changing the owner to role \"{}\"", role.name);
         Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
     }
 }

@@ -17,11 +17,13 @@ impl TokenCursor<'_> {
         if self.take_word("session") {
             return self.alter_session();
         }
+        if !self.nth_word_is(1, "mapping")
+            && let Some(noun) = self.role_noun()
+        {
+            return self.alter_role(noun, position);
+        }
         if let Some(kind) = self.object_kind() {
             return self.alter_object(kind, position);
-        }
-        if self.take_word("role") || self.take_word("user") {
-            return self.alter_role(position);
         }
         if self.is_word("family") {
             return Err(ParseError::unsupported("ALTER FAMILY without a table", position)
@@ -62,6 +64,7 @@ impl TokenCursor<'_> {
                 self.alter_function(object)
             }
             ObjectKind::Extension => self.alter_extension(name.name, position),
+            ObjectKind::Role => Err(self.unexpected()),
             ObjectKind::Schema if self.at_end() => Err(self.unexpected()),
             ObjectKind::Schema => {
                 let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
@@ -319,11 +322,14 @@ impl TokenCursor<'_> {
     }
 
     /// Reads `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`.
-    fn alter_role(&mut self, position: usize) -> Result<Statement> {
+    fn alter_role(&mut self, noun: &str, position: usize) -> Result<Statement> {
         if self.is_word("all") {
             return Err(unsupported("ALTER ROLE ALL".to_owned(), position));
         }
-        let name = self.name()?;
+        let role = self.role()?;
+        if let Some(statement) = self.alter_role_options(noun, &role)? {
+            return Ok(statement);
+        }
         let change = if self.take_word("set") {
             let option = self.option_name()?;
             let value = if self.take_word("to") || self.take(&Token::Eq) {
@@ -347,7 +353,7 @@ impl TokenCursor<'_> {
             return Err(ParseError::unsupported(construct, position)
                 .with_hint("Only quotas can be set for a role."));
         };
-        let of = OptionsOwner::Role(name);
+        let of = OptionsOwner::Role(role);
         Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists: false, change })))
     }
 

@@ -34,6 +34,10 @@ impl TokenCursor<'_> {
                 self.create_function(true)
             }
             "schema" => self.create_schema(),
+            "role" | "user" | "group" if !self.nth_word_is(1, "mapping") => {
+                let noun = self.role_noun().unwrap_or_default();
+                self.create_role(noun)
+            }
             "extension" => self.create_extension(),
             "or" if self.replaces_view() => {
                 self.expect_words(&["or", "replace"])?;

@@ -17,6 +17,9 @@ impl TokenCursor<'_> {
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }
+        if !self.nth_word_is(1, "mapping") && self.role_noun().is_some() {
+            return self.drop_role();
+        }
         let Some(kind) = self.object_kind() else {
             return match self.peek_word().to_uppercase() {
                 word if word.is_empty() => Err(self.unexpected()),
@@ -49,7 +52,7 @@ impl TokenCursor<'_> {
     /// Reads a reference to an object of a kind.
     pub(super) fn object(&mut self, kind: ObjectKind) -> Result<ObjectReference> {
         let (name, arguments) = match kind.descriptor().name_space {
-            NameSpace::Schema | NameSpace::Extension => {
+            NameSpace::Schema | NameSpace::Extension | NameSpace::Role => {
                 (TableName { schema: None, name: self.name()? }, None)
             }
             NameSpace::Routine => self.function_reference()?,

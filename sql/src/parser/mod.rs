@@ -52,6 +52,7 @@ mod comment;
 mod family_clause;
 mod drop;
 mod view;
+mod access;
 mod schema;
 mod sequence;
 mod type_statement;
@@ -104,6 +105,21 @@ pub struct StatementText {
     /// The script.
     pub input: Arc<str>,
     range: Range<usize>,
+}
+
+impl ParsedStatement {
+    /// Returns the statement with what is shown of a text with a password, which no view and no
+    /// log may have.
+    pub(crate) fn without_password(self) -> ParsedStatement {
+        match &self.statement {
+            Statement::Role(role) if role.has_password() => {
+                let input: Arc<str> = format!("{} … PASSWORD …", role.tag()).into();
+                let range = 0..input.len();
+                ParsedStatement { text: StatementText { input, range }, ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 impl StatementText {
@@ -498,6 +514,7 @@ impl TokenCursor<'_> {
             "commit" | "end" | "rollback" | "abort" => self.finish(),
             "savepoint" => self.savepoint(),
             "release" => self.release(),
+            "grant" | "revoke" => self.grant(),
             "set" => self.set(),
             "show" => self.show(),
             "reset" => self.reset(),
@@ -561,13 +578,11 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     const OTHERS: &[&str] = &[
         "checkpoint",
         "cluster",
-        "grant",
         "import",
         "listen",
         "load",
         "notify",
         "reassign",
-        "revoke",
         "security",
         "increment",
         "check",

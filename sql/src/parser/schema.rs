@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::tokens::{is_blank, is_word, next};
-use crate::ast::{CreateSchema, ObjectReference, Rename, RenameTarget, Role, Statement};
+use crate::ast::{CreateSchema, ObjectReference, Rename, RenameTarget, Statement};
 
 impl TokenCursor<'_> {
     /// Reads a statement from the word SCHEMA.
@@ -75,17 +75,6 @@ impl TokenCursor<'_> {
             }
             _ => Err(ParseError::unsupported("this element of CREATE SCHEMA", position)),
         }
-    }
-
-    /// Reads a role that becomes the owner of an object.
-    pub(super) fn role(&mut self) -> Result<Role> {
-        let words = ["current_user", "current_role", "session_user"];
-        if words.iter().any(|word| self.is_word(word)) {
-            let position = self.position();
-            self.advance();
-            return Ok(Role::Current(position));
-        }
-        self.name().map(Role::Named)
     }
 
     /// Reads `RENAME TO name`, `SET SCHEMA name` or `OWNER TO role` of ALTER, if it follows.

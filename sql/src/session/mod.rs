@@ -54,7 +54,8 @@ use types::{Batch, DataType, Datum, SqlType};
 use crate::advisory::{AdvisoryLevel, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::batch_buffer::BatchBuffer;
-use crate::catalog::name::TEMP_PREFIX;
+use crate::catalog::access::role::SessionRole;
+use crate::catalog::name::{BOOTSTRAP_ROLE, TEMP_PREFIX};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec;
@@ -81,7 +82,7 @@ pub use crate::session::prepared::PreparedStatement;
 /// Owner of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// User name.
+    /// Name of its role; another name than that of a role stands for the bootstrap superuser.
     pub user: String,
 }
 
@@ -133,6 +134,11 @@ impl ParsedRequest {
         self.statement.statement.tag()
     }
 
+    /// Returns the text of the statement, without a password in it.
+    pub fn text(&self) -> &str {
+        self.statement.text.as_str()
+    }
+
     /// Returns the statement.
     pub fn statement(&self) -> &Statement {
         &self.statement.statement
@@ -149,7 +155,7 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedRequest>> {
     let statements = parser::parse_statements(sql)?;
     Ok(statements
         .into_iter()
-        .map(|statement| ParsedRequest { statement: Arc::new(statement) })
+        .map(|statement| ParsedRequest { statement: Arc::new(statement.without_password()) })
         .collect())
 }
 
@@ -197,22 +203,26 @@ impl Session {
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
         let store = engine.store();
-        let mut settings =
-            Settings::new(&options.user, store.admission_options(), store.coprocessor_limits());
+        let mut settings = Settings::new(store.admission_options(), store.coprocessor_limits());
+        let catalog = engine.catalog();
+        let bootstrap = catalog.role(BOOTSTRAP_ROLE);
+        let role = catalog.role_named(&options.user).or(bootstrap);
+        role.into_iter().for_each(|role| settings.open_as(&catalog, SessionRole::of(role)));
+        let roles = Arc::clone(settings.roles());
         let process_id = NEXT_PROCESS_ID.fetch_add(1, Ordering::Relaxed);
         settings.set_temp_schema(&format!("{TEMP_PREFIX}{process_id}"));
         let mut sequences = SessionSequences::new(engine);
         sequences.set_search_path(Arc::new(settings.search_path()));
         let search_path = Arc::clone(&settings.parsed().search_path);
         let stop = Arc::default();
-        let who = (process_id, options.user.as_str());
+        let who = (process_id, &roles.session);
         let plan_cache = Arc::<PlanCache>::default();
         let flags = (&stop, Arc::<PlanCache>::clone(&plan_cache) as _);
         let activity = engine.sessions.begin(who, &settings, flags, store.now_micros());
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
         let around = SessionEnvironment {
             engine: Arc::clone(engine),
-            constants: Arc::new(session_constants(&options.user, &settings, process_id)),
+            constants: Arc::new(session_constants(&settings, process_id)),
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
             random: Random::default(),
@@ -345,7 +355,7 @@ impl Session {
     fn take_over_settings(&mut self) -> Result<()> {
         let in_block = self.is_in_block();
         let changed = self.changed.take();
-        for (at, ChangedSetting { name, value, local }) in changed.iter().enumerate() {
+        for (at, ChangedSetting { name, value, local, .. }) in changed.iter().enumerate() {
             // A mode that a subtransaction had set is replaced by a later entry.
             let is_replaced = Settings::is_transaction_mode(name)
                 && changed[at + 1..].iter().any(|later| later.name == *name);
@@ -462,36 +472,14 @@ impl Session {
         CancelHandle { flag: Arc::clone(&self.stop) }
     }
 
-    /// Sets a callback for the termination by another session: [`Session::is_terminated`].
-    pub fn on_terminate(&self, wake: impl Fn() + Send + Sync + 'static) {
-        self.stop.on_terminate(Box::new(wake));
-    }
-
-    /// Returns whether another session has terminated this one: no more statements are executed.
-    pub fn is_terminated(&self) -> bool {
-        self.stop.is_terminated()
-    }
-
-    /// Returns the idle timeout and its error; `None`: no limit.
-    pub fn idle_limit(&self) -> Option<(std::time::Duration, Error)> {
-        let parsed = self.settings.parsed();
-        let (limit, code, what) = match self.transaction_status() {
-            TransactionStatus::Idle => (parsed.idle_session_timeout?, "57P05", "idle-session"),
-            TransactionStatus::InBlock | TransactionStatus::Failed => {
-                let limit = parsed.idle_in_transaction_session_timeout?;
-                (limit, "25P03", "idle-in-transaction")
-            }
-        };
-        Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
-    }
-
     /// Sets a setting from a start-up parameter, which becomes the value that RESET restores.
     ///
     /// # Errors
     ///
     /// See [`Settings::set`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.set_initial(name, value)?;
+        let catalog = self.catalog();
+        self.settings.set_initial(&catalog, name, value)?;
         self.notice_truncation(name, value);
         Ok(())
     }

@@ -1,4 +1,5 @@
 //! Preparation of statements: parsing and planning of client texts under `statement_timeout`.
+//! Limits of a session.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::parser::ParsedStatement;
 use crate::rows::with_cancel_reason;
 use crate::session::plan_cache::PlanCacheKey;
 use crate::session::prepared::{self, CachedStatement, PreparedKind, PreparedStatement};
-use crate::session::{ParsedRequest, Session, parse};
+use crate::session::{ParsedRequest, Session, TransactionStatus, parse};
 use crate::session_objects::ExecutionCounter;
 
 impl Session {
@@ -47,6 +48,44 @@ impl Session {
     /// Marks the requests of the client as answered: the next statement starts another clock.
     pub fn stop_clock(&mut self) {
         self.is_timed = false;
+    }
+
+    /// Checks that the role of a new session has no more sessions than its CONNECTION LIMIT allows.
+    ///
+    /// # Errors
+    ///
+    /// 53300 if it has more. A superuser has no limit.
+    pub fn check_connection_limit(&self) -> Result<()> {
+        let (catalog, number) = (self.catalog(), self.activity.role.number);
+        let Some(role) = catalog.role(number) else { return Ok(()) };
+        let Some(limit) = role.connection_limit else { return Ok(()) };
+        if catalog.is_superuser(number) || self.engine.sessions.count_of(number) <= limit as usize {
+            return Ok(());
+        }
+        bail!(TOO_MANY_CONNECTIONS: "too many connections for role \"{}\"", role.name)
+    }
+
+    /// Returns the idle timeout and its error; `None`: no limit.
+    pub fn idle_limit(&self) -> Option<(std::time::Duration, Error)> {
+        let parsed = self.settings.parsed();
+        let (limit, code, what) = match self.transaction_status() {
+            TransactionStatus::Idle => (parsed.idle_session_timeout?, "57P05", "idle-session"),
+            TransactionStatus::InBlock | TransactionStatus::Failed => {
+                let limit = parsed.idle_in_transaction_session_timeout?;
+                (limit, "25P03", "idle-in-transaction")
+            }
+        };
+        Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
+    }
+
+    /// Sets a callback for the termination by another session: [`Session::is_terminated`].
+    pub fn on_terminate(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.stop.on_terminate(Box::new(wake));
+    }
+
+    /// Returns whether another session has terminated this one: no more statements are executed.
+    pub fn is_terminated(&self) -> bool {
+        self.stop.is_terminated()
     }
 
     /// Binds and plans a statement. `types`: the client's parameter types, `None` where it leaves

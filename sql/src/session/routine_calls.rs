@@ -227,12 +227,14 @@ impl StatementExecutor {
             SettingsBefore { settings: self.settings.clone(), changes: self.changed.count() };
         self.environment.changed.apply_to(&mut self.settings);
         let mut given = settings.iter();
-        let set = given.try_for_each(|(name, value)| self.settings.set(name, Some(value)));
+        let catalog = self.catalog();
+        let set =
+            given.try_for_each(|(name, value)| self.settings.set_with(&catalog, name, Some(value)));
         if let Err(error) = set {
             self.settings = before.settings;
             return Err(error);
         }
-        self.changed.push_function_settings(settings);
+        self.changed.push_function_settings(settings, &self.settings);
         self.follow_settings();
         Ok(before)
     }

@@ -17,7 +17,7 @@ use types::system::CatalogHandle;
 use types::text::TextStyle;
 use types::{Datum, SqlType};
 
-use crate::activity::SessionActivity;
+use crate::activity::{SessionActivity, SessionPlans};
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
@@ -37,7 +37,7 @@ use crate::session::transaction::{self, OpenTransaction, SessionHandles};
 use crate::session::{Notice, NoticeSink, read_only};
 use crate::session_objects::SessionObjects;
 use crate::settings::{Settings, TransactionModeSet};
-use crate::system::{ChangedSettings, SystemContext, SystemNames};
+use crate::system::{ChangedSettings, SystemContext, SystemNames, set_roles};
 use crate::timer::StopFlag;
 
 /// Statement executor; see the module.
@@ -162,22 +162,34 @@ impl StatementExecutor {
         }
     }
 
-    /// Updates the search path from the settings, after SET or the end of a transaction with SET
-    /// LOCAL.
+    /// Updates the search path and the roles from the settings, after SET or the end of a
+    /// transaction with SET LOCAL.
     pub(super) fn follow_search_path(&mut self) {
         let parsed = self.settings.parsed();
         let value = &parsed.search_path;
         let path = self.constants.search_path();
-        if Arc::ptr_eq(value, &self.search_path)
+        let (roles, former) = (self.settings.roles(), self.constants.roles());
+        let is_same_role = Arc::ptr_eq(roles, former) || roles == former;
+        if is_same_role
+            && Arc::ptr_eq(value, &self.search_path)
             && parsed.as_of == path.as_of()
             && parsed.phoenix_compatibility == path.ignores_case()
         {
             return;
         }
+        let is_same_session = roles.session == former.session;
         let around = Arc::make_mut(&mut self.environment);
         around.search_path = Arc::clone(value);
         let path = Arc::new(self.settings.search_path());
-        Arc::make_mut(&mut around.constants).set_search_path(Arc::clone(&path));
+        let constants = Arc::make_mut(&mut around.constants);
+        constants.set_search_path(Arc::clone(&path));
+        if !is_same_role {
+            if !is_same_session {
+                // The current role is part of the search path, but not that of the session.
+                around.plan_cache.drop_plans();
+            }
+            set_roles(constants, self.settings.roles());
+        }
         around.sequences.set_search_path(path);
         around.shared_sequences = Sequences(Some(Arc::new(around.sequences.clone())));
     }

@@ -18,6 +18,7 @@ use types::context::EvalContext;
 use crate::advisory::SessionLocks;
 use crate::ast::IsolationLevel;
 use crate::binder::SessionConstants;
+use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::SearchPath;
 use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
@@ -52,7 +53,7 @@ pub(crate) struct OpenTransaction {
     /// Settings to restore on rollback.
     settings_before: Settings,
     /// Values to restore at the end of the transaction, for SET LOCAL.
-    local: Vec<(String, String)>,
+    local: Vec<(String, Settings)>,
     savepoints: Vec<NamedSavepoint>,
     /// Number of savepoints of the session and of calling functions.
     savepoints_around: usize,
@@ -226,10 +227,7 @@ impl OpenTransaction {
                 }
                 path => Arc::clone(path),
             },
-            user: match constants.value("current_user") {
-                Some(types::Datum::Text(name)) => name.to_string(),
-                _ => String::new(),
-            },
+            roles: SessionRoles::clone(constants.roles()),
             system: Box::new(SystemNames::of(engine)),
             settings: None,
             notices: Vec::new(),
@@ -357,10 +355,10 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Records the value to restore for SET LOCAL at the end of the transaction.
-    pub(crate) fn note_local(&mut self, name: &str, value: &str) {
+    /// Records the settings with the value to restore for SET LOCAL at the end of the transaction.
+    pub(crate) fn note_local(&mut self, name: &str, before: Settings) {
         if !self.local.iter().any(|(known, _)| known == name) {
-            self.local.push((name.to_owned(), value.to_owned()));
+            self.local.push((name.to_owned(), before));
         }
     }
 
@@ -479,7 +477,7 @@ impl OpenTransaction {
     /// Ends the session's part after PREPARE TRANSACTION: restores the settings of SET LOCAL.
     pub(crate) fn detach(mut self, settings: &mut Settings) -> Result<()> {
         let local = std::mem::take(&mut self.local);
-        local.into_iter().try_for_each(|(name, value)| settings.set(&name, Some(&value)))
+        local.into_iter().try_for_each(|(name, before)| settings.restore(&name, &before))
     }
 
     /// Commits. The ticket must be awaited before the client gets a reply.
@@ -493,8 +491,8 @@ impl OpenTransaction {
         let result = self.commit_changes(engine);
         match &result {
             Ok(_) => {
-                for (name, value) in std::mem::take(&mut self.local) {
-                    settings.set(&name, Some(&value))?;
+                for (name, before) in std::mem::take(&mut self.local) {
+                    settings.restore(&name, &before)?;
                 }
             }
             Err(_) => *settings = self.settings_before.clone(),
@@ -572,7 +570,7 @@ fn options(
     modes: TransactionModeSet,
     session: SessionHandles<'_>,
 ) -> TransactionOptions {
-    let role = &settings.parsed().role;
+    let role = &settings.roles().session.name;
     // A statement that may read replicas sets others.
     let TransactionLimits { lock_timeout, deadlock_timeout, durability, consistency } =
         primary_limits(settings);

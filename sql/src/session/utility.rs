@@ -347,7 +347,8 @@ impl Session {
         open.forget_mark(&mark);
         let (done, notices) = done?;
         for notice in notices {
-            self.notice("NOTICE", notice);
+            let is_warning = notice.sqlstate.starts_with("01");
+            self.notice(if is_warning { "WARNING" } else { "NOTICE" }, notice);
         }
         Ok(DdlOutcome::Done(done))
     }
@@ -376,18 +377,18 @@ impl Session {
         if Settings::is_transaction_mode(name) {
             return self.assign_mode(name, value);
         }
-        let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
+        let (catalog, before) = (self.catalog(), self.settings.clone());
         if self.is_inner() {
             // The session applies it at the end of the statement that called the function.
             let StatementExecutor { environment: around, settings, .. } = &self.worker;
-            around.changed.set(settings, name, value, scope == SetScope::Local)?;
+            around.changed.set((&catalog, settings), name, value, scope == SetScope::Local)?;
         }
-        self.settings.set(name, value)?;
+        self.settings.set_with(&catalog, name, value)?;
         self.notice_truncation(name, value.unwrap_or_default());
         if scope == SetScope::Local
             && let Some(open) = &mut self.open
         {
-            open.note_local(name, &before);
+            open.note_local(name, before);
         }
         Ok(())
     }
@@ -424,7 +425,8 @@ impl Session {
     pub(super) fn report_modes(&mut self) -> Result<()> {
         let Some(open) = self.open.as_ref().filter(|_| self.is_inner()) else { return Ok(()) };
         let value = if open.modes.read_only { "on" } else { "off" };
-        self.changed.set(&self.settings, "transaction_read_only", Some(value), true).map(drop)
+        let before = (&*self.catalog(), &self.settings);
+        self.changed.set(before, "transaction_read_only", Some(value), true).map(drop)
     }
 
     fn set_characteristics(&mut self, modes: &ast::TransactionModes) -> Result<()> {
@@ -460,6 +462,8 @@ impl Session {
 
     fn discard_all(&mut self) -> Result<()> {
         self.reject_in_block("DISCARD ALL")?;
+        let catalog = self.catalog();
+        self.settings.set_with(&catalog, "session_authorization", None)?;
         self.settings.reset_all()?;
         self.cursors.clear();
         self.forget_statements();
@@ -771,6 +775,7 @@ fn define(
         Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
         Statement::CreateSchema(create) => define_schema(ddl, create, (system, constants)),
         Statement::Extension(statement) => ddl.change_extensions(statement),
+        Statement::Role(statement) => ddl.change_roles(statement),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
         Statement::Drop(drop) => ddl.drop(drop),
         Statement::Rename(rename) => ddl.rename(rename),
@@ -845,6 +850,7 @@ fn is_ddl(statement: &Statement) -> bool {
         Statement::CreateTable(_)
             | Statement::CreateSchema(_)
             | Statement::Extension(_)
+            | Statement::Role(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Rename(_)

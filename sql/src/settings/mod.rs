@@ -8,6 +8,7 @@ mod implemented;
 pub mod domain;
 mod parsed;
 mod quantity;
+mod roles;
 
 pub(crate) use modes::TransactionModeSet;
 pub(crate) use parsed::ParsedSettings;
@@ -26,6 +27,8 @@ use types::text::TextStyle;
 use types::{DataType, Datum};
 
 use crate::ast::{OptionValue, SetVariable};
+use crate::catalog::Catalog;
+use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser::quoted;
@@ -94,6 +97,9 @@ enum SettingKind {
 
 /// Description of settings that are stored and shown only.
 const WITHOUT_EFFECT: &str = "Accepted for compatibility with PostgreSQL; has no effect.";
+
+/// Settings whose values are roles of the catalog ([`Settings::set_with`]).
+const ROLE_SETTINGS: [&str; 2] = ["role", "session_authorization"];
 
 /// Maximum length of a name in bytes.
 const NAME_BYTES_MAX: usize = 63;
@@ -198,6 +204,8 @@ struct SettingValues {
     /// Custom settings, whose names contain a dot, by name in lower case.
     custom: BTreeMap<String, Arc<str>>,
     style: TextStyle,
+    /// Roles of the session.
+    roles: Arc<SessionRoles>,
     /// Schema of the session's temporary tables; empty without a session.
     temp_schema: Arc<str>,
     logged: LoggedStatements,
@@ -226,9 +234,10 @@ impl Settings {
 
     /// Returns the search path for unqualified names.
     pub fn search_path(&self) -> SearchPath {
-        let user = self.value("session_authorization");
-        let path = SearchPath::parse(self.value("search_path"), user).unwrap_or_default();
+        let current = &self.roles().current;
+        let path = SearchPath::parse(self.value("search_path"), &current.name).unwrap_or_default();
         let path = path
+            .with_role(current.number)
             .with_as_of(self.parsed().as_of)
             .with_ignored_case(self.parsed().phoenix_compatibility);
         match self.temp_schema() {
@@ -237,13 +246,9 @@ impl Settings {
         }
     }
 
-    /// Returns the defaults for a user, with the server's admission options and coprocessor
-    /// limits.
-    pub fn new(
-        user: &str,
-        admission: AdmissionOptions,
-        coprocessors: &CoprocessorLimits,
-    ) -> Settings {
+    /// Returns the defaults of a session of the bootstrap superuser, with the server's admission
+    /// options and coprocessor limits.
+    pub fn new(admission: AdmissionOptions, coprocessors: &CoprocessorLimits) -> Settings {
         let values: Arc<Vec<Arc<str>>> =
             Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect());
         let initial = InitialValues { values: Arc::clone(&values), custom: BTreeMap::new() };
@@ -252,6 +257,7 @@ impl Settings {
             initial: Arc::new(initial),
             custom: BTreeMap::new(),
             style: TextStyle::default(),
+            roles: Arc::default(),
             temp_schema: Arc::from(""),
             logged: LoggedStatements::None,
             parsed: OnceLock::new(),
@@ -259,7 +265,6 @@ impl Settings {
         let mut settings = Settings { shared: Arc::new(shared), modes: [None; 3] };
         let AdmissionOptions { handlers } = admission;
         let of_server = [
-            ("session_authorization", user.to_owned()),
             ("coprocessor_failures_max", coprocessors.failures_max.to_string()),
             ("coprocessor_time_limit", print_time(coprocessors.time.unwrap_or_default())),
             ("handlers", handlers.to_string()),
@@ -283,9 +288,9 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// See [`Settings::set`].
-    pub fn set_initial(&mut self, name: &str, value: &str) -> Result<()> {
-        self.set(name, Some(value))?;
+    /// See [`Settings::set_with`].
+    pub fn set_initial(&mut self, catalog: &Catalog, name: &str, value: &str) -> Result<()> {
+        self.set_with(catalog, name, Some(value))?;
         self.keep_initial(name);
         Ok(())
     }
@@ -400,8 +405,8 @@ impl Settings {
         }
         let initial = Arc::clone(&self.shared.initial.values[index]);
         let value = value.unwrap_or(&initial);
-        if ["role", "session_authorization"].contains(&spec.name) {
-            return self.set_role(index, value);
+        if ROLE_SETTINGS.contains(&spec.name) {
+            bail!(INTERNAL_ERROR: "setting \"{}\" needs the catalog", spec.name);
         }
         let SettingValues { style, logged, .. } = Arc::make_mut(&mut self.shared);
         let canonical = match spec.kind {
@@ -448,28 +453,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Executes SET ROLE or SET SESSION AUTHORIZATION: only the session's user, or `none`, is
-    /// accepted.
-    fn set_role(&mut self, index: usize, role: &str) -> Result<()> {
-        let is_role = SPECS[index].name == "role";
-        let user = self.value("session_authorization");
-        let is_none = is_role && role.eq_ignore_ascii_case("none");
-        if is_none || role == user {
-            if is_role {
-                let taken = if is_none { "none" } else { role };
-                Arc::make_mut(&mut self.shared).put(index, taken);
-            }
-            return Ok(());
-        }
-        if role == "bennu" {
-            return Err(Error::not_supported(
-                "changing the role of a session",
-                "Connect as that role.",
-            ));
-        }
-        bail!(INVALID_PARAMETER_VALUE: "role \"{role}\" does not exist")
-    }
-
     /// Sets a custom setting and creates it if necessary; its initial value is the empty text or
     /// the client's start-up parameter.
     fn set_custom(&mut self, name: &str, value: Option<&str>) -> Result<()> {
@@ -497,7 +480,7 @@ impl Settings {
         self.shared.initial.custom.get(lower).map_or_else(|| Arc::from(""), Arc::clone)
     }
 
-    /// Restores the initial value of every setting that is not read-only.
+    /// Restores the initial value of every setting that is not read-only, except the roles.
     ///
     /// # Errors
     ///
@@ -507,7 +490,10 @@ impl Settings {
         for name in names {
             self.set_custom(&name, None)?;
         }
-        let mut specs = SPECS.iter().filter(|spec| !matches!(spec.kind, SettingKind::Fixed));
+        let is_reset = |spec: &&SettingSpec| {
+            !matches!(spec.kind, SettingKind::Fixed) && !ROLE_SETTINGS.contains(&spec.name)
+        };
+        let mut specs = SPECS.iter().filter(is_reset);
         specs.try_for_each(|spec| self.set(spec.name, None))
     }
 
@@ -866,7 +852,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new("bennu", AdmissionOptions::default(), &CoprocessorLimits::default())
+        Settings::new(AdmissionOptions::default(), &CoprocessorLimits::default())
     }
 
     #[test]
@@ -913,7 +899,7 @@ mod tests {
     fn server_settings_cannot_be_changed() {
         let time = Some(Duration::from_millis(1_500));
         let limits = CoprocessorLimits { time, failures_max: 7 };
-        let mut settings = Settings::new("ann", AdmissionOptions::default(), &limits);
+        let mut settings = Settings::new(AdmissionOptions::default(), &limits);
         for value in [Some("1s"), Some(""), None] {
             let refused = settings.set("coprocessor_time_limit", value).err();
             assert_eq!(refused.map(|error| error.sqlstate), value.map(|_| "55P02".into()));
@@ -923,7 +909,7 @@ mod tests {
         assert_eq!(shown("coprocessor_time_limit"), "1500ms");
         assert_eq!(shown("coprocessor_failures_max"), "7");
         let any = CoprocessorLimits { time: None, ..limits };
-        let settings = Settings::new("ann", AdmissionOptions::default(), &any);
+        let settings = Settings::new(AdmissionOptions::default(), &any);
         assert_eq!(settings.value("coprocessor_time_limit"), "0");
     }
 
@@ -957,9 +943,9 @@ mod tests {
     #[test]
     fn reset_restores_initial_session_values() {
         let mut settings = settings();
-        settings.set_initial("timezone", "America/Chicago").unwrap();
-        settings.set_initial("DateStyle", "German").unwrap();
-        settings.set_initial("my.own", "first").unwrap();
+        settings.set_initial(&Catalog::default(), "timezone", "America/Chicago").unwrap();
+        settings.set_initial(&Catalog::default(), "DateStyle", "German").unwrap();
+        settings.set_initial(&Catalog::default(), "my.own", "first").unwrap();
         settings.set_of_server("log_statement", "ddl");
         settings.set("other.own", Some("x")).unwrap();
         for all in [false, true] {

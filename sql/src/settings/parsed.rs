@@ -45,8 +45,6 @@ pub(crate) struct ParsedSettings {
     pub default_modes: TransactionModeSet,
     /// `as_of`, in microseconds since 2000-01-01 UTC.
     pub as_of: Option<i64>,
-    /// `session_authorization`.
-    pub role: Arc<str>,
     /// `search_path`; the same pointer until it is set again.
     pub search_path: Arc<str>,
 }
@@ -94,7 +92,6 @@ impl ParsedSettings {
                 deferrable: value("default_transaction_deferrable") == "on",
             },
             as_of: time_of(value("as_of")),
-            role: Arc::clone(value_of(values, "session_authorization")),
             search_path: Arc::clone(value_of(values, "search_path")),
         }
     }

@@ -19,6 +19,7 @@ use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::Collation;
+use crate::catalog::access::role::PREDEFINED_ROLES;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
@@ -46,7 +47,7 @@ const MADE: u32 = 0x8000_0000;
 const PLPGSQL_EXTENSION: u32 = 13_559;
 
 /// OID of the role that owns all objects.
-pub(super) const OWNER: u32 = 10;
+pub(super) const OWNER: u32 = name::BOOTSTRAP_ROLE;
 /// Name of that role.
 pub(super) const OWNER_NAME: &str = name::OWNER;
 /// OID of the role that owns schema `public`, as in PostgreSQL.
@@ -89,6 +90,8 @@ pub(super) enum SystemRelationKind {
 const CLASS: u32 = 1_259;
 /// OID of `pg_constraint`.
 const CONSTRAINT: u32 = 2_606;
+/// OID of `pg_authid`.
+pub(super) const AUTHID: u32 = 1_260;
 /// OID of `pg_database`.
 pub(super) const DATABASE_CLASS: u32 = 1_262;
 /// OID of `pg_proc`.
@@ -189,6 +192,16 @@ pub(super) struct CatalogObjects {
     sequence_by_column: AHashMap<(u32, i16), usize>,
     /// By OID of the catalog, OID of the object and attribute number, as in `pg_description`.
     pub(super) comments: BTreeMap<(u32, u32, i32), Arc<str>>,
+}
+
+/// Returns the OID of a role by its number in the catalog.
+pub(super) fn role_oid(number: u32) -> u32 {
+    let predefined = PREDEFINED_ROLES.iter().find(|(known, ..)| *known == number);
+    match predefined {
+        Some((_, oid, ..)) => *oid,
+        None if number == name::BOOTSTRAP_ROLE => number,
+        None => user_oid(number),
+    }
 }
 
 /// Returns the OID of a user object by its number in the catalog.
@@ -319,6 +332,7 @@ impl CatalogObjects {
             CommentSubjectKey::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
             CommentSubjectKey::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),
             CommentSubjectKey::Database => (DATABASE_CLASS, DATABASE, 0),
+            CommentSubjectKey::Role(number) => (AUTHID, role_oid(*number), 0),
             CommentSubjectKey::Extension(number, _) => {
                 let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
                 (EXTENSION, extension_oid(known), 0)

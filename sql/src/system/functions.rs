@@ -23,8 +23,8 @@ use crate::deparse::Layout;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::catalog_objects::{
-    CatalogObjects, DATABASE, DATABASE_CLASS, DATABASE_NAME, SystemRelation, SystemRelationKind,
-    hashed_oid,
+    AUTHID, CatalogObjects, DATABASE, DATABASE_CLASS, DATABASE_NAME, SystemRelation,
+    SystemRelationKind, hashed_oid,
 };
 use crate::system::definition::{self, qualified};
 use crate::system::relation_definitions::PG_CATALOG;
@@ -276,15 +276,19 @@ fn description<'o>(
             objects.comments.get(&(class, first, column))
         }
         "shobj_description" => {
-            let comment = objects.comments.get(&(DATABASE_CLASS, first, 0));
-            comment.filter(|_| class == Some("pg_database"))
+            let class = match class {
+                Some("pg_database") => DATABASE_CLASS,
+                Some("pg_authid") => AUTHID,
+                _ => return None,
+            };
+            objects.comments.get(&(class, first, 0))
         }
         _ => {
             let class = class.map(|name| objects.relation_named(PG_CATALOG, name).map(|of| of.oid));
             let is_it = |(kind, of, number): &(u32, u32, i32)| {
                 *of == first
                     && *number == 0
-                    && *kind != DATABASE_CLASS
+                    && ![DATABASE_CLASS, AUTHID].contains(kind)
                     && class.is_none_or(|class| class == Some(*kind))
             };
             let mut comments = objects.comments.iter();
@@ -567,7 +571,8 @@ fn set_config(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum>
         bail!(NULL_VALUE_NOT_ALLOWED: "SET requires parameter name");
     };
     let local = *local == Datum::Bool(true);
-    let value = source.changed.set(&source.settings, name, value.as_str(), local)?;
+    let value =
+        source.changed.set((&source.catalog, &source.settings), name, value.as_str(), local)?;
     Ok(text(value))
 }
 
@@ -598,6 +603,8 @@ pub struct ChangedSetting {
     pub value: Option<String>,
     /// Valid until the end of the transaction only, as with SET LOCAL.
     pub local: bool,
+    /// The settings after the change.
+    after: Settings,
 }
 
 impl ChangedSettings {
@@ -615,16 +622,17 @@ impl ChangedSettings {
     /// See [`Settings::set`].
     pub fn set(
         &self,
-        before: &Settings,
+        (catalog, before): (&Catalog, &Settings),
         name: &str,
         value: Option<&str>,
         local: bool,
     ) -> Result<String> {
         let mut settings = self.settings(before);
-        settings.set(name, value)?;
+        settings.set_with(catalog, name, value)?;
         let shown = settings.show(name)?.1.to_owned();
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
-        self.0.lock().change(|list| list.push(ChangedSetting { name, value, local }));
+        let change = ChangedSetting { name, value, local, after: settings };
+        self.0.lock().change(|list| list.push(change));
         Ok(shown)
     }
 
@@ -644,11 +652,12 @@ impl ChangedSettings {
     }
 
     /// Records the settings of a function's SET clauses, which the caller has validated.
-    pub fn push_function_settings(&self, settings: &[(String, String)]) {
+    pub fn push_function_settings(&self, settings: &[(String, String)], after: &Settings) {
         let noted = settings.iter().map(|(name, value)| ChangedSetting {
             name: name.clone(),
             value: Some(value.clone()),
             local: true,
+            after: after.clone(),
         });
         self.0.lock().change(|list| list.extend(noted));
     }
@@ -670,7 +679,7 @@ impl ChangedSettings {
     pub fn apply_to(&self, settings: &mut Settings) {
         for one in &self.0.lock().list {
             // `set` validated it before it was recorded.
-            let _ = settings.set(&one.name, one.value.as_deref());
+            let _ = settings.restore(&one.name, &one.after);
         }
     }
 

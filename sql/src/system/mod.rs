@@ -50,6 +50,7 @@ use crate::advisory::SessionLocks;
 use crate::ast::TableName;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
+use crate::catalog::access::role::SessionRoles;
 use crate::catalog::table::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -297,16 +298,23 @@ fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>>
 }
 
 /// Returns the values of session information functions that the binder replaces by constants.
-pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> SessionConstants {
+pub fn session_constants(settings: &Settings, process_id: i32) -> SessionConstants {
     let version = format!("PostgreSQL {}", settings.value("server_version"));
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::new(settings.search_path()));
-    for name in ["current_user", "session_user", "user", "current_role"] {
-        constants.insert(name, text(user));
-    }
+    set_roles(&mut constants, settings.roles());
     constants.insert("current_database", text("bennu"));
     constants.insert("current catalog", text("bennu"));
     constants.insert("version", text(version));
     constants.insert("pg_backend_pid", Datum::Int4(process_id));
     constants
+}
+
+/// Sets the roles of a session, which the binder replaces `current_user` and so on by.
+pub fn set_roles(constants: &mut SessionConstants, roles: &Arc<SessionRoles>) {
+    for name in ["current_user", "user", "current_role"] {
+        constants.insert(name, text(&*roles.current.name));
+    }
+    constants.insert("session_user", text(&*roles.session.name));
+    constants.set_roles(Arc::clone(roles));
 }

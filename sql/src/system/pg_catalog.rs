@@ -8,6 +8,7 @@ use std::sync::Arc;
 use types::{DataType, Datum};
 
 use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind};
+use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, Parameter, ReplicaIdentity};
@@ -21,9 +22,10 @@ use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
 use crate::storage_options;
 use crate::system::catalog_objects::{
-    Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
+    AUTHID, Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
     DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
-    SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, schema_oid_of, user_oid,
+    SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, role_oid, schema_oid_of,
+    user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
@@ -84,9 +86,11 @@ pub(super) fn rows(
         "pg_description" | "pg_shdescription" => {
             let shared = shape.name == "pg_shdescription";
             let all = objects.comments.iter();
-            let here = all.filter(|((class, ..), _)| (*class == DATABASE_CLASS) == shared);
+            let is_shared = |class| [DATABASE_CLASS, AUTHID].contains(class);
+            let here = all.filter(|((class, ..), _)| is_shared(class) == shared);
             here.map(|one| comment(shape, one)).collect()
         }
+        "pg_auth_members" => memberships(shape, catalog),
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
         "pg_available_extensions" => available_extensions(shape, catalog),
@@ -363,6 +367,21 @@ fn attribute_defaults(shape: &RelationDefinition, objects: &CatalogObjects) -> V
         }
     }
     rows
+}
+
+fn memberships(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
+    let of_role = |member: &Arc<RoleRecord>| {
+        let row = |one: &MembershipRecord| {
+            shape.row([
+                ("roleid", oid(role_oid(one.role))),
+                ("member", oid(role_oid(member.number))),
+                ("grantor", oid(role_oid(one.grantor))),
+                ("admin_option", Datum::Bool(one.admin_option)),
+            ])
+        };
+        member.member_of.iter().map(row).collect::<Vec<_>>()
+    };
+    catalog.roles().flat_map(of_role).collect()
 }
 
 fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> {

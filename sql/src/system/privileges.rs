@@ -1,14 +1,14 @@
 //! Privilege inquiry functions: `has_…_privilege`, `pg_has_role` and `acldefault`.
 //!
-//! All roles have all privileges. A function therefore checks the privilege's name, and returns
-//! true if the role and the object exist.
+//! All roles have all privileges on objects. A function therefore checks the privilege's name, and
+//! returns true if the role and the object exist. `pg_has_role` depends on memberships.
 
 use types::Datum;
 use types::datatype::RegKind;
 use types::function::quote_ident;
 
 use crate::error::{Error, Result};
-use crate::system::catalog_objects::{CatalogObjects, DATABASE, DATABASE_NAME};
+use crate::system::catalog_objects::{CatalogObjects, DATABASE, DATABASE_NAME, role_oid};
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::value::{array, text};
 use crate::system::views::{DefinitionContext, roles};
@@ -63,6 +63,19 @@ pub(super) fn has_privilege(
     {
         return Ok(Datum::Bool(false));
     }
+    if function == "pg_has_role" {
+        let of = role.map_or(Ok(Some(source.settings.roles().current.number)), |role| {
+            role_number(source, role)
+        })?;
+        let other = named.first().map_or(Ok(None), |other| role_number(source, other))?;
+        return Ok(match (of, other) {
+            (Some(of), Some(other)) => {
+                let asked = privileges.as_str().unwrap_or_default();
+                Datum::Bool(asked.split(',').any(|one| has_role(source, (of, other), one)))
+            }
+            _ => Datum::Bool(false),
+        });
+    }
     let exists = object_exists(source, objects, function, named)?;
     Ok(if exists { Datum::Bool(true) } else { Datum::Null })
 }
@@ -110,7 +123,6 @@ fn object_exists(
         },
         "has_function_privilege" => named_exists(source, objects, RegKind::Procedure, object)?,
         "has_type_privilege" => named_exists(source, objects, RegKind::Type, object)?,
-        "pg_has_role" => named_exists(source, objects, RegKind::Role, object)?,
         "has_language_privilege" => match object {
             Datum::Text(name) => matches!(&**name, "sql" | "internal"),
             _ => matches!(oid_at(named, 0), pg_proc::INTERNAL | pg_proc::SQL),
@@ -154,16 +166,32 @@ fn default_list(viewer: &DefinitionContext<'_>, arguments: Arguments<'_>) -> Res
 }
 
 fn role_exists(source: &SystemContext, role: &Datum) -> Result<bool> {
-    let roles = roles(&source.viewer());
-    match role {
-        Datum::Text(name) if **name == *"public" => Ok(true),
-        Datum::Text(name) => {
-            if roles.iter().any(|(_, known)| **known == **name) {
-                return Ok(true);
-            }
-            bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist")
-        }
-        other => Ok(roles.iter().any(|(number, _)| Some(i64::from(*number)) == other.as_i64())),
+    let is_public = role.as_str() == Some("public");
+    Ok(is_public || role_number(source, role)?.is_some())
+}
+
+/// Returns the number of a role by its name or OID; `None` for an OID of no role.
+fn role_number(source: &SystemContext, role: &Datum) -> Result<Option<u32>> {
+    let roles = source.catalog.roles();
+    let Some(name) = role.as_str() else {
+        let asked = role.as_i64();
+        let mut known = roles.filter(|one| Some(i64::from(role_oid(one.number))) == asked);
+        return Ok(known.next().map(|one| one.number));
+    };
+    match source.catalog.role_named(name) {
+        Some(role) => Ok(Some(role.number)),
+        None => bail!(UNDEFINED_OBJECT: "role \"{name}\" does not exist"),
+    }
+}
+
+/// Returns whether a role has the privileges of another one (USAGE), may become it (MEMBER), or may
+/// grant it.
+fn has_role(source: &SystemContext, (role, other): (u32, u32), asked: &str) -> bool {
+    let asked = asked.trim().to_ascii_uppercase();
+    match asked.as_str() {
+        "USAGE" => source.catalog.has_privileges_of(role, other),
+        "MEMBER" => source.catalog.is_member_of(role, other),
+        _ => source.catalog.is_administrator_of(role, other),
     }
 }
 

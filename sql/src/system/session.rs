@@ -16,15 +16,16 @@ use types::datum::Nested;
 
 use crate::activity::SessionActivity;
 use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
+use crate::catalog::access::role::{READ_ALL_STATS_ROLE, SIGNAL_BACKEND_ROLE};
 use crate::error::{Error, Result};
 use crate::index_builds::RunningBuild;
 use crate::prepared_transactions::PreparedTransactionRow;
 use crate::session_objects::{CursorRow, StatementRow};
-use crate::system::catalog_objects::{DATABASE, DATABASE_NAME};
+use crate::system::catalog_objects::{DATABASE, DATABASE_NAME, role_oid};
 use crate::system::functions::Arguments;
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::views::{roles, timestamptz};
+use crate::system::views::timestamptz;
 use crate::system::{Row, SystemContext};
 
 /// Interval at which `pg_sleep` checks for cancellation.
@@ -81,6 +82,7 @@ pub(super) fn call(
         }
         "pg_cancel_backend" => {
             let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+            check_may_signal(source, session, ["cancel", "query", "canceled"])?;
             Datum::Bool(session.is_some_and(|session| source.engine.sessions.cancel(session)))
         }
         "pg_export_snapshot" => text(name_of_exported(source.transaction.export_snapshot()?)),
@@ -154,9 +156,37 @@ fn session_of(owner: &LockOwner, sessions: &BTreeMap<u64, i32>) -> Option<i32> {
     }
 }
 
+/// Checks that the current role may cancel or terminate a session, if there is one.
+///
+/// # Errors
+///
+/// 42501. The words are those of PostgreSQL's messages.
+fn check_may_signal(
+    source: &SystemContext,
+    session: Option<i32>,
+    [verb, noun, done]: [&str; 3],
+) -> Result<()> {
+    let (catalog, own) = (&source.catalog, source.settings.roles().current.number);
+    let sessions = source.engine.sessions.all();
+    let Some(target) = sessions.iter().find(|one| Some(one.session) == session) else {
+        return Ok(());
+    };
+    let target = target.role.number;
+    if catalog.is_superuser(target) && !catalog.is_superuser(own) {
+        bail!(INSUFFICIENT_PRIVILEGE: "must be a superuser to {verb} superuser {noun}");
+    }
+    if !catalog.has_privileges_of(own, target)
+        && !catalog.has_privileges_of(own, SIGNAL_BACKEND_ROLE)
+    {
+        bail!(INSUFFICIENT_PRIVILEGE: "must be a member of the role whose {noun} is being {done} or member of pg_signal_backend");
+    }
+    Ok(())
+}
+
 /// `pg_terminate_backend`: terminates a session, and waits for its end up to the timeout, if any.
 fn terminate(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
     let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+    check_may_signal(source, session, ["terminate", "process", "terminated"])?;
     let millis = arguments.get(1).and_then(Datum::as_i64).unwrap_or(0);
     let timeout = u64::try_from(millis)
         .map(Duration::from_millis)
@@ -261,7 +291,6 @@ fn sleep(source: &SystemContext, arguments: Arguments<'_>) -> Result<()> {
 }
 
 pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
-    let roles = roles(&source.viewer());
     let sessions = source.engine.sessions.by_transaction();
     let locks = source.engine.store().contended_locks();
     let wait_event = |activity: &SessionActivity| {
@@ -279,14 +308,30 @@ pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Ve
     let row = |activity: &SessionActivity| {
         let wait = wait_event(activity);
         let now = activity.now();
-        let role = roles.iter().find(|(_, name)| *name == activity.user);
+        // A role that was renamed since has another name.
+        let role = source.catalog.role(activity.role.number);
+        let name = role.map_or(&*activity.role.name, |role| role.name.as_str());
         let statement = now.statement.as_ref();
+        let own = source.settings.roles().current.number;
+        let sees = source.catalog.has_privileges_of(own, activity.role.number)
+            || source.catalog.has_privileges_of(own, READ_ALL_STATS_ROLE);
+        if !sees {
+            return shape.row([
+                ("datid", oid(DATABASE)),
+                ("datname", text(DATABASE_NAME)),
+                ("pid", int4(activity.session)),
+                ("usesysid", oid(role_oid(activity.role.number))),
+                ("usename", text(name)),
+                ("application_name", text(now.settings.value("application_name"))),
+                ("query", text("<insufficient privilege>")),
+            ]);
+        }
         shape.row([
             ("datid", oid(DATABASE)),
             ("datname", text(DATABASE_NAME)),
             ("pid", int4(activity.session)),
-            ("usesysid", role.map_or(Datum::Null, |(number, _)| oid(*number))),
-            ("usename", text(&activity.user)),
+            ("usesysid", oid(role_oid(activity.role.number))),
+            ("usename", text(name)),
             ("application_name", text(now.settings.value("application_name"))),
             ("backend_start", timestamptz(activity.began)),
             ("query_start", statement.map_or(Datum::Null, |(_, began)| timestamptz(*began))),

@@ -3,16 +3,14 @@
 use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
 
+use crate::ast::RoleAttribute;
 use crate::catalog::Catalog;
+use crate::catalog::access::role::RoleRecord;
 use crate::catalog::name::SearchPath;
-use crate::catalog::quota::QuotaSubject;
 use crate::deparse::DeparseContext;
 use crate::error::Result;
 use crate::settings::{SettingDescription, Settings};
-use crate::system::catalog_objects::{
-    CatalogObjects, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, SystemRelationKind,
-    hashed_oid,
-};
+use crate::system::catalog_objects::{CatalogObjects, OWNER_NAME, SystemRelationKind, role_oid};
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text};
 use crate::system::{Row, SystemContext, locks, pg_catalog, session};
@@ -32,7 +30,8 @@ pub(super) fn rows(
             relations.map(row).collect()
         }
         "pg_authid" => {
-            roles(&viewer).iter().map(|(number, name)| role(shape, *number, name)).collect()
+            let sees = viewer.catalog.is_superuser(viewer.settings.roles().current.number);
+            viewer.catalog.roles().map(|one| role(shape, one, sees)).collect()
         }
         "pg_settings" => settings(shape, source),
         "pg_stat_activity" => session::activity(shape, source),
@@ -67,36 +66,29 @@ impl DefinitionContext<'_> {
     }
 }
 
-/// Returns the roles: the owner, the database owner, the session's user, and those with quotas.
+/// Returns the roles, by OID.
 pub(super) fn roles(viewer: &DefinitionContext<'_>) -> Vec<(u32, String)> {
-    let mut roles =
-        vec![(OWNER, OWNER_NAME.to_owned()), (DATABASE_OWNER, DATABASE_OWNER_NAME.to_owned())];
-    let limited = viewer.catalog.quotas().filter_map(|(subject, _)| match subject {
-        QuotaSubject::Role(name) => Some(name.as_str()),
-        QuotaSubject::Table(_) => None,
-    });
-    for name in std::iter::once(viewer.settings.value("session_authorization")).chain(limited) {
-        if !roles.iter().any(|(_, known)| known == name) {
-            roles.push((hashed_oid(0, name), name.to_owned()));
-        }
-    }
-    roles
+    viewer.catalog.roles().map(|role| (role_oid(role.number), role.name.clone())).collect()
 }
 
-/// Returns the row of a role. All roles are superusers, except `pg_database_owner`.
-fn role(shape: &RelationDefinition, number: u32, name: &str) -> Row {
-    let can = || Datum::Bool(number != DATABASE_OWNER);
+/// Returns the row of a role. Only a superuser sees passwords.
+fn role(shape: &RelationDefinition, role: &RoleRecord, sees_passwords: bool) -> Row {
+    let has = |attribute| Datum::Bool(role.has(attribute));
+    let verifier = role.verifier.as_ref().filter(|_| sees_passwords);
+    let limit = role.connection_limit.and_then(|limit| i32::try_from(limit).ok());
     shape.row([
-        ("oid", oid(number)),
-        ("rolname", text(name)),
-        ("rolsuper", can()),
-        ("rolinherit", Datum::Bool(true)),
-        ("rolcreaterole", can()),
-        ("rolcreatedb", can()),
-        ("rolcanlogin", can()),
-        ("rolreplication", can()),
-        ("rolbypassrls", can()),
-        ("rolconnlimit", int4(-1)),
+        ("oid", oid(role_oid(role.number))),
+        ("rolname", text(&role.name)),
+        ("rolsuper", has(RoleAttribute::Superuser)),
+        ("rolinherit", has(RoleAttribute::Inherit)),
+        ("rolcreaterole", has(RoleAttribute::CreateRole)),
+        ("rolcreatedb", has(RoleAttribute::CreateDatabase)),
+        ("rolcanlogin", has(RoleAttribute::Login)),
+        ("rolreplication", has(RoleAttribute::Replication)),
+        ("rolbypassrls", has(RoleAttribute::BypassRowSecurity)),
+        ("rolconnlimit", int4(limit.unwrap_or(-1))),
+        ("rolpassword", verifier.map_or(Datum::Null, text)),
+        ("rolvaliduntil", role.valid_until.map_or(Datum::Null, Datum::Timestamptz)),
     ])
 }
 

@@ -73,6 +73,7 @@ impl Object {
             Object::Whole(ObjectId::Sequence(_)) => ObjectKind::Sequence,
             Object::Whole(ObjectId::Type(_)) => ObjectKind::Type,
             Object::Whole(ObjectId::Function(_)) => ObjectKind::Function,
+            Object::Whole(ObjectId::Role(_)) => ObjectKind::Role,
             Object::Extension(_) => ObjectKind::Extension,
             Object::Index(..) => ObjectKind::Index,
             _ => return None,
@@ -108,6 +109,7 @@ impl Object {
             | Object::Whole(ObjectId::Sequence(number)) => CommentSubjectKey::Relation(*number),
             Object::Whole(ObjectId::Type(number)) => CommentSubjectKey::Type(*number),
             Object::Whole(ObjectId::Function(number)) => CommentSubjectKey::Function(*number),
+            Object::Whole(ObjectId::Role(number)) => CommentSubjectKey::Role(*number),
             Object::Extension(number) => {
                 let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
                 CommentSubjectKey::Extension(*number, known.schema(catalog)?)

@@ -317,7 +317,7 @@ fn add_named(catalog: &Catalog, entry: &CatalogEntry, found: &mut BTreeSet<u32>)
 /// Returns the numbers that an entry itself refers to, without those in its texts.
 fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
     let mut found = Vec::new();
-    if !matches!(entry, CatalogEntry::Object(ObjectId::Schema(_))) {
+    if !matches!(entry, CatalogEntry::Object(ObjectId::Schema(_) | ObjectId::Role(_))) {
         let name = catalog.object(entry).and_then(CatalogObject::name);
         found.extend(name.and_then(|name| catalog.schema(&name.schema)).map(|schema| schema.oid));
     }
@@ -332,6 +332,9 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
         }
         Some(CatalogObject::Sequence(sequence)) => {
             found.extend(sequence.owned_by.map(|(table, _)| table));
+        }
+        Some(CatalogObject::Role(role)) => {
+            found.extend(role.member_of.iter().map(|one| one.role));
         }
         Some(CatalogObject::Comment(subject, _)) => found.extend(subject_of(catalog, subject)),
         _ => {}
@@ -358,7 +361,8 @@ fn subject_of(catalog: &Catalog, subject: &CommentSubjectKey) -> Option<u32> {
         | CommentSubjectKey::Constraint(number, _)
         | CommentSubjectKey::Schema(number)
         | CommentSubjectKey::Type(number)
-        | CommentSubjectKey::Function(number) => Some(*number),
+        | CommentSubjectKey::Function(number)
+        | CommentSubjectKey::Role(number) => Some(*number),
         CommentSubjectKey::Extension(_, schema) => (*schema != 0).then_some(*schema),
         CommentSubjectKey::Database => None,
     }

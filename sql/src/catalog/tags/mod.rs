@@ -10,6 +10,7 @@ use crate::ast::{
     CheckOption, Collation, Deferral, IndexRestriction, Language, OnCommit, Parallel,
     ReferentialAction, StorageKind, Volatility,
 };
+use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::comment::CommentRecord;
 use crate::catalog::composite::{AttributeRecord, CompositeRecord};
 use crate::catalog::domain::DomainRecord;
@@ -108,6 +109,11 @@ tagged_enum!(ParameterExtension { 0 InOut(position), 1 Variadic, 2 Out(position,
 tagged_fields!(PlannerHints { 1 cost, 2 rows, 3 parallel, 4 is_leakproof } unknown);
 tagged_enum!(Parallel { 0 Unsafe, 1 Restricted, 2 Safe });
 tagged_enum!(Language { 0 Sql, 1 PlPgSql });
+
+tagged_fields!(RoleRecord {
+    1 number, 2 name, 3 attributes, 4 connection_limit, 5 verifier, 6 valid_until, 7 member_of,
+} unknown);
+tagged_fields!(MembershipRecord { 1 role, 2 grantor, 3 admin_option } unknown);
 
 tagged_fields!(CommentRecord { 1 text } unknown);
 tagged_fields!(TableStatistics { 1 rows, 2 estimate, 3 columns, 4 partial_indexes } unknown);

@@ -354,6 +354,18 @@ fn samples() -> Vec<RecordSample> {
     let coprocessors = CoprocessorRecords { attached: vec![coprocessor], unknown: unknown() };
     let schema = SchemaRecord { oid: 2_200, name: text("public"), unknown: unknown() };
     let comment = CommentRecord { text: text("…"), unknown: unknown() };
+    let membership =
+        MembershipRecord { role: 103, grantor: 10, admin_option: true, unknown: unknown() };
+    let role = RoleRecord {
+        number: 1_010,
+        name: text("ann"),
+        attributes: 18,
+        connection_limit: Some(3),
+        verifier: Some(text("SCRAM-SHA-256$4096:…")),
+        valid_until: Some(-1),
+        member_of: vec![membership],
+        unknown: unknown(),
+    };
     let limits = QuotaLimits { requests: Some(300), read_bytes: None, write_bytes: Some(1) };
     let mut samples = vec![
         sample("SchemaRecord", &schema),
@@ -362,6 +374,7 @@ fn samples() -> Vec<RecordSample> {
         sample("ViewRecord", &view()),
         sample("Sequence", &sequence()),
         sample("FunctionRecord", &function()),
+        sample("RoleRecord", &role),
         sample("CommentRecord", &comment),
         sample("TableStatistics", &statistics()),
         sample("QuotaLimits", &limits),

@@ -10,6 +10,7 @@ use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogRelation, ObjectId};
 use crate::ddl::function::check_changeable;
+use crate::ddl::role::no_role;
 use crate::ddl::{Ddl, name_as_written, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -61,6 +62,10 @@ impl Ddl<'_> {
             NameSpace::Schema => match catalog.schema(name) {
                 Some(schema) => Ok(Object::Whole(ObjectId::Schema(schema.oid))),
                 None => Err(no_schema(name)),
+            },
+            NameSpace::Role => match catalog.role_named(name) {
+                Some(role) => Ok(Object::Whole(ObjectId::Role(role.number))),
+                None => Err(no_role(name)),
             },
             NameSpace::Extension => match Extension::named(name) {
                 Some(known) if usage == NameUse::Drop && known.number == PLPGSQL.number => {
@@ -256,6 +261,7 @@ fn taken(catalog: &Catalog, space: NameSpace, full: &ObjectName) -> Option<Error
             let is_taken = catalog.schema(name).is_some() || SYSTEM_SCHEMAS.contains(&&**name);
             (is_taken, "schema", sqlstate::DUPLICATE_SCHEMA)
         }
+        NameSpace::Role => (catalog.role_named(name).is_some(), "role", sqlstate::DUPLICATE_OBJECT),
         NameSpace::Extension => {
             let created = Extension::named(name).and_then(|known| known.schema(catalog));
             (created.is_some(), "extension", sqlstate::DUPLICATE_OBJECT)

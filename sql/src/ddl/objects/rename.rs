@@ -30,7 +30,7 @@ impl Ddl<'_> {
         };
         let Some(old) = object.name(&catalog) else { return Ok(()) };
         let new = match &statement.to {
-            RenameTarget::Owner(role) => return self.check_owner(role),
+            RenameTarget::Owner(role) => return self.check_owner(&catalog, role),
             RenameTarget::Schema(_) if matches!(object, Object::Index(..)) => {
                 bail!(WRONG_OBJECT_TYPE: "cannot change schema of index \"{}\"", old.name;
                     hint "Change the schema of the table instead.");

@@ -11,7 +11,8 @@ use store::transaction::TableLockMode;
 use store::{FamilyDescriptor, TableDescriptor};
 
 use crate::ast::{
-    AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, TableName, TableOption,
+    AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, RoleAttribute, TableName,
+    TableOption,
 };
 use crate::catalog::ignored_attributes::set_parameter;
 use crate::catalog::quota::QuotaSubject;
@@ -48,8 +49,12 @@ impl Ddl<'_> {
     pub fn alter_options(&mut self, statement: &AlterOptions) -> Result<()> {
         let catalog = self.catalog();
         match &statement.of {
-            OptionsOwner::Role(name) => {
-                let subject = QuotaSubject::Role(name.value.clone());
+            OptionsOwner::Role(role) => {
+                let role = self.named_role(&catalog, role)?;
+                if !self.has_attribute(&catalog, RoleAttribute::CreateRole) {
+                    bail!(INSUFFICIENT_PRIVILEGE: "permission denied");
+                }
+                let subject = QuotaSubject::Role(role.name.clone());
                 let quota = catalog.quota(&subject).unwrap_or_default();
                 let mut settings = StorageSettings { quota, ..StorageSettings::default() };
                 if statement.change == OptionsChange::ResetAll {

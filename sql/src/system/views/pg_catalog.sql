@@ -31,13 +31,18 @@ select rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, r
 from pg_authid;
 
 create view pg_catalog.pg_user with (cached = off) as
-select usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls, '********' as passwd from pg_shadow;
+select usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls, '********' as passwd, valuntil from pg_shadow;
 
 create view pg_catalog.pg_shadow with (cached = off) as
 select rolname as usename, oid as usesysid, rolcreatedb as usecreatedb, rolsuper as usesuper,
-    rolreplication as userepl, rolbypassrls as usebypassrls
+    rolreplication as userepl, rolbypassrls as usebypassrls, rolpassword as passwd, rolvaliduntil as valuntil
 from pg_authid
 where rolcanlogin;
+
+create view pg_catalog.pg_group with (cached = off) as
+select r.rolname as groname, r.oid as grosysid, array(select m.member from pg_auth_members m where m.roleid = r.oid) as grolist
+from pg_authid r
+where not r.rolcanlogin;
 
 -- Statistics. Columns that the server does not count are NULL.
 

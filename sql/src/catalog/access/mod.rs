@@ -1,0 +1,4 @@
+//! Roles.
+
+pub mod role;
+pub mod role_graph;

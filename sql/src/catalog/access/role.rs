@@ -1,0 +1,173 @@
+//! Roles, their memberships, and the roles that every catalog has.
+//!
+//! A role belongs to no schema and to no database. Its memberships are in its own record: each
+//! names a role that it is a member of. A role that inherits has the privileges of the roles that
+//! it is a member of, and of those that these are members of and inherit from in turn.
+//!
+//! The bootstrap superuser and PostgreSQL's predefined roles exist in every catalog
+//! ([`standard_roles`]); one of them is stored only if it was changed.
+
+use std::sync::Arc;
+
+use store::codec::tagged::UnknownFields;
+
+use crate::ast::RoleAttribute;
+pub use crate::catalog::name::BOOTSTRAP_ROLE;
+use crate::catalog::name::OWNER;
+
+/// The key prefix of roles.
+pub const ROLES_PREFIX: &[u8] = b"g";
+
+/// The number of role `pg_database_owner`, whose only member is the owner of the database.
+pub const DATABASE_OWNER_ROLE: u32 = 100;
+
+/// The attributes of a new role.
+const NEW_ROLE: u32 = 1 << RoleAttribute::Inherit as u32;
+
+/// The predefined roles: number, OID in PostgreSQL, name, and the numbers of the roles that it is a
+/// member of.
+pub const PREDEFINED_ROLES: [(u32, u32, &str, &[u32]); 12] = [
+    (DATABASE_OWNER_ROLE, 6_171, "pg_database_owner", &[]),
+    (101, 6_181, "pg_read_all_data", &[]),
+    (102, 6_182, "pg_write_all_data", &[]),
+    (103, 3_373, "pg_monitor", &[104, 105, 106]),
+    (104, 3_374, "pg_read_all_settings", &[]),
+    (105, 3_375, "pg_read_all_stats", &[]),
+    (106, 3_377, "pg_stat_scan_tables", &[]),
+    (107, 4_569, "pg_read_server_files", &[]),
+    (108, 4_570, "pg_write_server_files", &[]),
+    (109, 4_571, "pg_execute_server_program", &[]),
+    (SIGNAL_BACKEND_ROLE, 4_200, "pg_signal_backend", &[]),
+    (111, 4_544, "pg_checkpoint", &[]),
+];
+
+/// The number of role `pg_read_all_stats`, whose members see the statements of other roles.
+pub const READ_ALL_STATS_ROLE: u32 = 105;
+
+/// The number of role `pg_signal_backend`, whose members cancel statements of other roles.
+pub const SIGNAL_BACKEND_ROLE: u32 = 110;
+
+/// A role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoleRecord {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Bits of the attributes that are on, by number.
+    pub attributes: u32,
+    /// The largest number of its sessions; `None` for no limit.
+    pub connection_limit: Option<u32>,
+    /// Its SCRAM-SHA-256 verifier.
+    pub verifier: Option<String>,
+    /// The time after which its password is not valid, in microseconds since 2000-01-01 UTC.
+    pub valid_until: Option<i64>,
+    /// Its memberships.
+    pub member_of: Vec<MembershipRecord>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+/// A membership of a role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MembershipRecord {
+    /// The number of the role that it is a member of.
+    pub role: u32,
+    /// The number of the role that granted the membership.
+    pub grantor: u32,
+    /// WITH ADMIN OPTION: the member may grant the role to others.
+    pub admin_option: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+/// A role by number, with the name that it had when the session took it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRole {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// The roles of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRoles {
+    /// The role that logged in.
+    pub authenticated: SessionRole,
+    /// The role of SET SESSION AUTHORIZATION: `session_user`.
+    pub session: SessionRole,
+    /// The role of SET ROLE: `current_user`.
+    pub current: SessionRole,
+}
+
+impl Default for SessionRoles {
+    /// Returns the roles of a session of the bootstrap superuser.
+    fn default() -> SessionRoles {
+        SessionRoles::of(SessionRole { number: BOOTSTRAP_ROLE, name: OWNER.into() })
+    }
+}
+
+impl SessionRole {
+    /// Returns a role of the catalog.
+    pub fn of(role: &RoleRecord) -> SessionRole {
+        SessionRole { number: role.number, name: role.name.as_str().into() }
+    }
+}
+
+impl SessionRoles {
+    /// Returns the roles of a session that a role has opened.
+    pub fn of(role: SessionRole) -> SessionRoles {
+        SessionRoles { authenticated: role.clone(), session: role.clone(), current: role }
+    }
+}
+
+impl RoleRecord {
+    /// Returns a role with the attributes of a new one.
+    pub fn new(number: u32, name: &str) -> RoleRecord {
+        let name = name.to_owned();
+        RoleRecord { number, name, attributes: NEW_ROLE, ..RoleRecord::default() }
+    }
+
+    /// Returns whether an attribute is on.
+    pub fn has(&self, attribute: RoleAttribute) -> bool {
+        self.attributes & 1 << attribute as u32 != 0
+    }
+
+    /// Turns an attribute on or off.
+    pub fn set(&mut self, attribute: RoleAttribute, is_on: bool) {
+        let bit = 1 << attribute as u32;
+        self.attributes = if is_on { self.attributes | bit } else { self.attributes & !bit };
+    }
+
+    /// Returns its membership of a role.
+    pub fn membership(&self, role: u32) -> Option<&MembershipRecord> {
+        self.member_of.iter().find(|one| one.role == role)
+    }
+
+    /// Returns whether it exists in every catalog.
+    pub fn is_standard(&self) -> bool {
+        is_standard(self.number)
+    }
+}
+
+/// Returns whether the role of a number exists in every catalog.
+pub fn is_standard(number: u32) -> bool {
+    number == BOOTSTRAP_ROLE || PREDEFINED_ROLES.iter().any(|(known, ..)| *known == number)
+}
+
+/// Returns the roles of every catalog, as they are before they are changed.
+pub fn standard_roles() -> Vec<RoleRecord> {
+    let mut bootstrap = RoleRecord::new(BOOTSTRAP_ROLE, OWNER);
+    bootstrap.attributes = (1 << RoleAttribute::ALL.len()) - 1;
+    let membership = |role: &u32| MembershipRecord {
+        role: *role,
+        grantor: BOOTSTRAP_ROLE,
+        ..MembershipRecord::default()
+    };
+    let predefined = PREDEFINED_ROLES.iter().map(|(number, _, name, member_of)| RoleRecord {
+        member_of: member_of.iter().map(membership).collect(),
+        ..RoleRecord::new(*number, name)
+    });
+    std::iter::once(bootstrap).chain(predefined).collect()
+}

@@ -1,0 +1,3 @@
+//! Parsing of statements on roles.
+
+mod role;
