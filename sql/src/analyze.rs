@@ -173,6 +173,7 @@ impl SampledColumn {
             type_oid: self.data_type.oid(),
             name: self.name,
             unknown: Default::default(),
+            decoded: Default::default(),
         }
     }
 }

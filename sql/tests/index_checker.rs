@@ -203,14 +203,18 @@ fn follow(engine: &Engine, session: &mut Session) {
     }
 }
 
-/// Builds and hands over all indexes, and lets them catch up.
+/// Builds and hands over all indexes, and lets them catch up. An index whose table was rewritten is
+/// found to be lost when it is followed, and is rebuilt.
 pub(crate) fn settle(engine: &Arc<Engine>) {
     let mut session = session(engine);
-    while engine.has_handovers() || !engine.due_builds().unwrap().is_empty() {
+    loop {
+        follow(engine, &mut session);
+        if !engine.has_handovers() && engine.due_builds().unwrap().is_empty() {
+            return;
+        }
         session.build_due().unwrap();
         session.hand_over_due().unwrap();
     }
-    follow(engine, &mut session);
 }
 
 fn round(env: &FaultEnv, random: &mut Random, indexes: &[(&str, &str)]) {

@@ -5,10 +5,14 @@
 //! cell a [`TableStatistics`] as tagged fields. Values are stored in their
 //! key encoding ([`types::keycode`], ascending), so that they compare as bytes.
 
+use std::sync::Arc;
+
 use store::TableId;
 use store::codec::tagged::UnknownFields;
 use types::keycode;
-use types::{DataType, Datum};
+use types::{DataType, Datum, Vector};
+
+use crate::catalog::derived_cache::DerivedCache;
 
 /// The key prefix of statistics.
 pub const STATISTICS_PREFIX: &[u8] = b"a";
@@ -55,6 +59,8 @@ pub struct ColumnStatistics {
     pub bounds: Vec<Vec<u8>>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
+    /// The cache of [`ColumnStatistics::sampled`].
+    pub decoded: DerivedCache<Option<Arc<Vector>>>,
 }
 
 /// Returns the key encoding of a value, as a column of this type has it; `None` if it is NULL or
@@ -98,6 +104,21 @@ impl TableStatistics {
 impl ColumnStatistics {
     fn common_part(&self) -> f64 {
         self.common.iter().map(|(_, part)| part).sum()
+    }
+
+    /// Returns the sampled values: the most common ones, the bounds, and NULL. They are decoded
+    /// once, for documents take longer than a condition on them. `None` if they cannot be.
+    pub fn sampled(&self, data_type: &DataType) -> Option<&Arc<Vector>> {
+        let decode = || {
+            let mut values = Vector::new(data_type, self.common.len() + self.bounds.len() + 1);
+            let common = self.common.iter().map(|(form, _)| form);
+            for form in common.chain(&self.bounds) {
+                keycode::decode_into(form, data_type, false, false, &mut values).ok()?;
+            }
+            values.push_null();
+            Some(Arc::new(values))
+        };
+        self.decoded.get_or_make(decode).as_ref()
     }
 
     /// Returns the fraction of values that are neither NULL nor common.

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A conjunction lets the input with the least key skip to the greatest: within the rows that were
-//! read, else by a new scan. A rare term therefore reads little of a frequent one.
+//! read, else by a new scan. A rare term therefore reads little of a frequent one. A term with so
+//! many more entries than another that to read them takes longer than to fetch the rows is left
+//! out: the condition is evaluated on the rows in any case.
 
 use std::sync::Arc;
 
@@ -36,6 +38,12 @@ const INPUTS_MAX: usize = 256;
 const FIRST_ROWS: usize = 32;
 /// Maximum number of rows of the batches of all inputs.
 const ROWS_MAX: usize = 16 * BATCH_ROWS;
+
+/// Number of entries that a conjunction reads before it leaves out terms.
+const COMPARED_ENTRIES: u64 = 2048;
+/// Number of entries that are read in the time that it takes to fetch a row and to evaluate the
+/// condition on it.
+const ENTRIES_PER_ROW: u64 = 24;
 
 /// Returns the terms that a condition needs.
 pub(super) fn query(
@@ -139,6 +147,7 @@ struct EntryInput {
     cells: CellBatch,
     next: usize,
     batch_rows: usize,
+    entries_read: u64,
     source: EntrySource,
 }
 
@@ -241,11 +250,21 @@ impl MergeNode {
             }
             MergeNode::All(inputs) => {
                 context.check()?;
+                leave_out_frequent(inputs);
                 if let Some(input) = inputs.first_mut() {
                     input.advance(context)?;
                 }
                 align(inputs)
             }
+        }
+    }
+
+    /// Returns the number of entries that were read.
+    fn entries_read(&self) -> u64 {
+        match self {
+            MergeNode::Entries(input) => input.entries_read,
+            MergeNode::Any(inputs) => inputs.iter().map(MergeNode::entries_read).sum(),
+            MergeNode::All(inputs) => inputs.iter().map(MergeNode::entries_read).min().unwrap_or(0),
         }
     }
 
@@ -266,6 +285,16 @@ impl MergeNode {
 fn first(inputs: &[MergeNode]) -> Option<&MergeNode> {
     let present = inputs.iter().filter_map(|one| Some((one.key()?, one)));
     present.min_by_key(|(key, _)| *key).map(|(_, one)| one)
+}
+
+/// Removes the inputs of a conjunction that cost more to read than the rows that they exclude.
+/// All inputs are at the same key, so the entries that were read tell how frequent a term is.
+fn leave_out_frequent(inputs: &mut Vec<MergeNode>) {
+    let read = || inputs.iter().map(MergeNode::entries_read);
+    if inputs.len() > 1 && read().sum::<u64>() >= COMPARED_ENTRIES {
+        let least = read().min().unwrap_or(0).max(1);
+        inputs.retain(|one| one.entries_read() <= least * ENTRIES_PER_ROW);
+    }
 }
 
 /// Lets all inputs skip to the first key that they share, or to the end.
@@ -292,6 +321,7 @@ impl EntryInput {
             cells: CellBatch::new(),
             next: 0,
             batch_rows: FIRST_ROWS,
+            entries_read: 0,
             source: source.clone(),
         };
         debug_assert!(input.prefix > salt_bytes, "a range of a term");
@@ -316,6 +346,7 @@ impl EntryInput {
         (self.next, self.cells) = (0, std::mem::take(&mut self.cells));
         self.cells.clear();
         self.reader.next_cells(self.batch_rows, &mut self.cells)?;
+        self.entries_read += self.cells.row_count() as u64;
         self.batch_rows = (self.batch_rows * 4).min(self.source.batch_rows_max);
         Ok(())
     }

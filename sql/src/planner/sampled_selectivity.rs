@@ -3,8 +3,10 @@
 //! PostgreSQL does this for patterns (`histogram_selectivity` in `selfuncs.c`); here it applies
 //! to all conditions without a specific rule.
 
+use std::sync::Arc;
+
 use types::expr::{EvalContext, Expr};
-use types::{Batch, DataType, Vector};
+use types::{Batch, DataType};
 
 use crate::catalog::statistics::ColumnStatistics;
 use crate::planner::conjunct::{column, columns_of, parameter_count, substitute};
@@ -32,16 +34,11 @@ pub(super) fn sampled_selectivity(
     if known.bounds.len() < BOUNDS_MIN && others > UNKNOWN_MAX {
         return None;
     }
-    let mut values = Vector::new(data_type, known.common.len() + known.bounds.len() + 1);
-    let common = known.common.iter().map(|(form, _)| form);
-    for form in common.chain(&known.bounds) {
-        types::keycode::decode_into(form, data_type, false, false, &mut values).ok()?;
-    }
-    values.push_null();
+    let values = known.sampled(data_type)?;
     let (nulls, row_count) = (values.len() - 1, values.len());
     let width = columns_of(condition).last()? + 1;
     let only = substitute(condition.clone(), &vec![column(0, data_type); width]);
-    let batch = Batch { columns: vec![values.into()], row_count };
+    let batch = Batch { columns: vec![Arc::clone(values)], row_count };
     let hits = only.filter_batch(&batch, &EvalContext::default()).ok()?;
     let (mut part, mut bounds_hit) = (0.0, 0.0);
     for hit in hits.into_iter().map(|hit| hit as usize) {

@@ -228,10 +228,11 @@ pub fn append_prefixed<T: FieldValue>(value: &T, out: &mut Vec<u8>) {
 }
 
 /// Declares the tags of a record's fields. An unknown tag is kept in the field that is named
-/// behind them, and damage if none is.
+/// behind them, and damage if none is. A field behind that one is derived from the others, and not
+/// stored.
 #[macro_export]
 macro_rules! tagged_fields {
-    ($name:ident { $($tag:literal $field:ident),* $(,)? } $($unknown:ident)?) => {
+    ($name:ident { $($tag:literal $field:ident),* $(,)? } $($unknown:ident $(, $derived:ident)?)?) => {
         impl $crate::codec::tagged::FieldValue for $name {
             fn append(&self, out: &mut Vec<u8>) {
                 $($crate::codec::tagged::append_field($tag, &self.$field, out);)*
@@ -260,7 +261,7 @@ macro_rules! tagged_fields {
                         concat!(stringify!($name), ".", stringify!($field)),
                         $field,
                     )?,)*
-                    $($unknown,)?
+                    $($unknown, $($derived: Default::default(),)?)?
                 })
             }
         }

@@ -119,7 +119,7 @@ tagged_fields!(CommentRecord { 1 text } unknown);
 tagged_fields!(TableStatistics { 1 rows, 2 estimate, 3 columns, 4 partial_indexes } unknown);
 tagged_fields!(ColumnStatistics {
     1 name, 2 type_oid, 3 null_fraction, 4 distinct, 5 common, 6 bounds,
-} unknown);
+} unknown, decoded);
 
 #[cfg(test)]
 mod tests;

@@ -290,6 +290,7 @@ fn statistics() -> TableStatistics {
         common: vec![(vec![0x80, 7], 0.25)],
         bounds: vec![vec![0x80], vec![0x81]],
         unknown: unknown(),
+        decoded: Default::default(),
     };
     TableStatistics {
         rows: 300,
