@@ -28,6 +28,7 @@ CREATE MATERIALIZED VIEW stored AS SELECT id FROM t;
 CREATE TABLE counted (id int PRIMARY KEY, g int);
 CREATE MATERIALIZED VIEW groups WITH (maintained = true) AS SELECT g, count(*) FROM counted GROUP BY g;
 CREATE PROCEDURE p() LANGUAGE sql AS '';
+CREATE FUNCTION called() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 INSERT INTO t (id, v) VALUES (1, 1);
 ";
 
@@ -167,6 +168,30 @@ const ADVICE: &[(&str, &[&str])] = &[
     ("COPY FROM STDIN and COPY TO STDOUT", &["COPY t TO STDOUT"]),
     ("Try the COPY (SELECT ...) TO variant.", &["COPY (SELECT * FROM view) TO STDOUT"]),
     ("Assign the whole field: SET c.f = ROW(…).", &["UPDATE t SET c.a = 1"]),
+    (
+        "Use OLD TABLE or NEW TABLE for naming transition tables.",
+        &[
+            "CREATE TRIGGER rows AFTER INSERT ON t REFERENCING NEW TABLE AS n EXECUTE FUNCTION called()",
+        ],
+    ),
+    (
+        "Use CREATE TRIGGER.",
+        &["CREATE TRIGGER after_v AFTER INSERT ON t EXECUTE FUNCTION called()"],
+    ),
+    (
+        "Set log_statement to ddl, or use CREATE TRIGGER for the rows of a table.",
+        &[
+            "SET log_statement = ddl",
+            "CREATE TRIGGER row AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION called()",
+        ],
+    ),
+    (
+        "Use DROP TRIGGER, then CREATE CONSTRAINT TRIGGER.",
+        &[
+            "CREATE CONSTRAINT TRIGGER c AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION called()",
+            "DROP TRIGGER c ON t",
+        ],
+    ),
     ("Create a global index: CREATE UNIQUE INDEX.", &["CREATE UNIQUE INDEX ON t (v)"]),
     (
         "Change those of the table: ALTER TABLE {} SET (…).",

@@ -276,7 +276,7 @@ impl CopyIn {
             format,
             targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type.clone())).collect(),
             catalog,
-            sink: RowSink::new(Arc::clone(&table), exec::Context { row_by_row, ..context }),
+            sink: RowSink::new(Arc::clone(&table), exec::Context { row_by_row, ..context })?,
             table,
             row,
             style,

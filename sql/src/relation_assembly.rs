@@ -32,6 +32,7 @@ use crate::catalog::record::{
     TableRecord,
 };
 use crate::catalog::table::{Column, Index, IndexState, Table};
+use crate::catalog::trigger::{Trigger, TriggerRecord};
 use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::{Catalog, collation};
 use crate::error::{Error, Result};
@@ -66,7 +67,11 @@ impl TextBinding<'_> {
         columns: &[(String, SqlType)],
         target: Option<SqlType>,
     ) -> Result<Expr> {
-        let bound = expression(self.catalog, text, columns, target.clone());
+        self.or_late(text, expression(self.catalog, text, columns, target.clone()), target)
+    }
+
+    /// Returns a bound text, or one that raises the error when it is evaluated.
+    fn or_late(&self, text: &str, bound: Result<Expr>, target: Option<SqlType>) -> Result<Expr> {
         if !self.fail_late {
             return bound;
         }
@@ -130,7 +135,7 @@ pub fn table_of(
         .map(|index| self::index(texts, record, index, &names, &layout).map(Arc::new))
         .collect::<Result<_>>()?;
     let generated = (0..columns.len()).filter(|&column| columns[column].generated.is_some());
-    Ok(Table {
+    let mut table = Table {
         generated: generated.collect(),
         oid: record.oid,
         id: record.descriptor.id,
@@ -147,10 +152,36 @@ pub fn table_of(
         without_triggers: record.without_triggers,
         client_timestamps: record.client_timestamps,
         cell_ttl: record.cell_ttl,
+        triggers: Vec::new(),
         coprocessors,
         descriptor: Arc::clone(&record.descriptor),
         row_type: DerivedCache::default(),
-    })
+    };
+    if !record.triggers.is_empty() {
+        table.triggers = triggers(texts, &record.triggers, &Arc::new(table.clone()))?;
+    }
+    Ok(table)
+}
+
+/// Returns the triggers of a table by name, with their bound conditions.
+fn triggers(
+    texts: TextBinding<'_>,
+    records: &[TriggerRecord],
+    table: &Arc<Table>,
+) -> Result<Vec<Arc<Trigger>>> {
+    let trigger = |record: &TriggerRecord| {
+        let condition = record.condition.as_ref().map(|text| {
+            let names = NameContext::stored(texts.catalog);
+            let bound = parser::parse_expression(text).map_err(Error::from).and_then(|condition| {
+                binder::bind_trigger_condition(TableClause::Catalog, &condition, table, names)
+            });
+            texts.or_late(text, bound, Some(DataType::Bool.into()))
+        });
+        Ok(Arc::new(Trigger { record: record.clone(), condition: condition.transpose()? }))
+    };
+    let mut triggers = records.iter().map(trigger).collect::<Result<Vec<_>>>()?;
+    triggers.sort_by(|a, b| a.record.name.cmp(&b.record.name));
+    Ok(triggers)
 }
 
 /// Returns the domain that a record describes.

@@ -47,6 +47,7 @@ impl LoggedStatements {
             | Statement::AlterSequence(_)
             | Statement::Type(_)
             | Statement::Function(_)
+            | Statement::Trigger(_)
             | Statement::CreateIndex(_)
             | Statement::AlterTable(_)
             | Statement::AlterIndex(_)

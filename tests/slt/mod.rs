@@ -295,6 +295,9 @@ const PORTABLE: &[&str] = &[
     "plpgsql_functions",
     "inverted_indexes",
     "inverted_indexes_of_jsonb",
+    "triggers",
+    "trigger_definitions",
+    "trigger_statements",
 ];
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::object::{ObjectKind, ObjectReference};
 use super::query::{NullsOrder, QueryExpr, SortOrder, SourceQuery};
 use super::role::Role;
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
+use super::trigger::TriggerFiring;
 use super::{ColumnName, Ident, Statement, TableName};
 
 /// `CREATE TABLE`
@@ -323,6 +324,8 @@ pub enum CommentSubject {
     Column(Vec<Ident>),
     /// A constraint of a table.
     Constraint(Ident, TableName),
+    /// A trigger of a table or view.
+    Trigger(Ident, TableName),
     /// A constraint of a domain.
     DomainConstraint(Ident, TableName),
     /// A database.
@@ -375,11 +378,11 @@ pub struct CreateSchema {
     pub elements: Vec<Statement>,
 }
 
-/// `DROP` of object kinds that are not supported, so that none exists: triggers, publications and
-/// so on.
+/// `DROP` of object kinds that are not supported, so that none exists: rules, publications and so
+/// on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropUnsupported {
-    /// `TRIGGER`, in lower case.
+    /// `RULE`, in lower case.
     pub kind: String,
     /// `IF EXISTS`
     pub if_exists: bool,
@@ -782,16 +785,22 @@ pub enum TableAttribute {
     ReplicaIndex(Ident),
     /// `SET UNLOGGED`, `SET LOGGED`
     Unlogged(bool),
-    /// `ENABLE TRIGGER ALL`, `DISABLE TRIGGER ALL`
-    AllTriggers {
-        /// ENABLE.
-        enabled: bool,
-    },
-    /// `ENABLE TRIGGER name`, `DISABLE TRIGGER name`
-    Trigger(Ident),
+    /// `ENABLE TRIGGER`, `DISABLE TRIGGER`
+    Triggers(TriggerSelection, TriggerFiring),
     /// A clause that requests the only supported state: `SET WITHOUT OIDS`, `SET TABLESPACE
     /// pg_default`.
     Unchanged,
+}
+
+/// The triggers that `ENABLE TRIGGER` and `DISABLE TRIGGER` change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriggerSelection {
+    /// `ALL`: also those of foreign keys.
+    All,
+    /// `USER`
+    User,
+    /// The trigger of a name.
+    Named(Ident),
 }
 
 /// The action of ALTER TABLE.

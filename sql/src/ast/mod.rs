@@ -29,6 +29,7 @@ pub mod constraint;
 pub mod ddl;
 pub mod object;
 pub mod role;
+pub mod trigger;
 pub mod sequence;
 pub mod session;
 pub mod window;
@@ -46,7 +47,8 @@ pub use ddl::{
     CreateTable, CreateTableAs, CreateView, Drop, DropUnsupported, ExtensionStatement, IndexKey,
     IndexMethod, IndexRestriction, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
     OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
-    RenameTarget, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption, Truncate,
+    RenameTarget, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
+    TriggerSelection, Truncate,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
@@ -80,6 +82,10 @@ pub use session::{
     Copy, CopyColumns, CopyDirection, CopyFormatOption, CopyHeader, CopyOptions, CopyTarget,
     DeclareCursor, Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare,
     SetConstraints, SetScope, SetVariable, TransactionModes,
+};
+pub use trigger::{
+    CreateTrigger, DropTrigger, RenameTrigger, TransitionTable, TriggerEvent, TriggerFiring,
+    TriggerStatement, TriggerTiming,
 };
 pub use type_statement::{
     AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, LabelPosition,
@@ -188,6 +194,8 @@ pub enum Statement {
     Type(Box<TypeStatement>),
     /// `CREATE FUNCTION`, `ALTER FUNCTION` and `DROP FUNCTION`
     Function(Box<FunctionStatement>),
+    /// `CREATE TRIGGER`, `DROP TRIGGER` and `ALTER TRIGGER`
+    Trigger(Box<TriggerStatement>),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `ALTER TABLE`
@@ -336,7 +344,6 @@ impl Statement {
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::Role(statement) => statement.tag(),
             Statement::DropNothing(drop) => match drop.kind.as_str() {
-                "trigger" => "DROP TRIGGER",
                 "rule" => "DROP RULE",
                 "policy" => "DROP POLICY",
                 "publication" => "DROP PUBLICATION",
@@ -358,6 +365,7 @@ impl Statement {
             Statement::AlterSequence(_) => "ALTER SEQUENCE",
             Statement::Type(statement) => statement.tag(),
             Statement::Function(statement) => statement.tag(),
+            Statement::Trigger(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::AlterTable(alter) => alter.kind.descriptor().tags[0],
             Statement::AlterIndex(_) => "ALTER INDEX",

@@ -220,12 +220,12 @@ impl Binder<'_> {
         let alias_name = alias.map_or(&name.name.value, |alias| &alias.name.value);
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
         if let Some(named) = self.bind_named(name, (alias_name, renamed))? {
-            refuse_system_time(
-                system_time,
-                "a WITH query",
-                "Use FOR SYSTEM_TIME with the tables that it reads.",
-            )?;
+            let hint = "Use FOR SYSTEM_TIME with the tables that it reads.";
+            refuse_system_time(system_time, "a WITH query", hint)?;
             return Ok(named);
+        }
+        if let Some(rows) = self.transition_rows(name, alias)? {
+            return self.bind_table_ref(&rows);
         }
         let (rows, mut scope, oid) = match self.find_relation(name) {
             Some(CatalogRelation::Table(table)) => {

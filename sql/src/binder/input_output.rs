@@ -55,6 +55,7 @@ fn is_plain(data_type: &DataType) -> bool {
             | DataType::Record
             | DataType::CString
             | DataType::Void
+            | DataType::Trigger
             | DataType::Unknown
             | DataType::RefCursor
             | DataType::NodeTree

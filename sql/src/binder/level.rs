@@ -109,6 +109,8 @@ pub enum TableClause {
     Parameter,
     /// WHERE of COPY FROM.
     CopyWhere,
+    /// WHEN of a trigger.
+    TriggerCondition,
     /// An expression that the catalog stores; it was checked at creation.
     Catalog,
 }
@@ -127,6 +129,7 @@ impl TableClause {
             TableClause::SplitValue => "SPLIT ON value",
             TableClause::CycleMark => "CYCLE mark value",
             TableClause::CopyWhere => "COPY FROM WHERE condition",
+            TableClause::TriggerCondition => "trigger WHEN condition",
             TableClause::Catalog => "stored expression",
         }
     }
@@ -143,6 +146,7 @@ impl TableClause {
             TableClause::SplitValue => "SPLIT ON values",
             TableClause::CycleMark => "CYCLE mark values",
             TableClause::CopyWhere => "COPY FROM WHERE conditions",
+            TableClause::TriggerCondition => "trigger WHEN conditions",
             TableClause::Catalog => "stored expressions",
         }
     }
@@ -151,6 +155,7 @@ impl TableClause {
     pub(super) fn condition(self) -> &'static str {
         match self {
             TableClause::IndexPredicate | TableClause::CopyWhere => "WHERE",
+            TableClause::TriggerCondition => "WHEN",
             _ => "CHECK",
         }
     }

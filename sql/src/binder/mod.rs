@@ -466,6 +466,60 @@ fn table_expression(
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
     let families = names.families.cloned();
     let scope = Scope::of(ScopeRelation { families, ..ScopeRelation::new("", &columns) });
+    scope_expression(clause, expression, (scope, target), names, notes)
+}
+
+/// Binds WHEN of a trigger over the columns of the old row of its table, then those of the new
+/// one.
+///
+/// # Errors
+///
+/// As of [`bind_table_expression`].
+pub fn bind_trigger_condition(
+    clause: TableClause,
+    condition: &ast::Expr,
+    table: &Arc<Table>,
+    names: NameContext<'_>,
+) -> Result<Expr> {
+    trigger_condition(clause, condition, table, (names, None)).map(|bound| bound.expr)
+}
+
+/// Binds WHEN of a trigger that the catalog stores, and returns the resolution of its names and
+/// literals.
+///
+/// # Errors
+///
+/// The error of the condition, which a later change of an object can cause.
+pub fn resolve_trigger_condition(
+    condition: &ast::Expr,
+    table: &Arc<Table>,
+    catalog: &Catalog,
+) -> Result<ResolutionNotes> {
+    let notes = Some(ResolutionNotes::default());
+    let names = NameContext::stored(catalog);
+    Ok(trigger_condition(TableClause::Catalog, condition, table, (names, notes))?.notes)
+}
+
+fn trigger_condition(
+    clause: TableClause,
+    condition: &ast::Expr,
+    table: &Arc<Table>,
+    (names, notes): (NameContext<'_>, Option<ResolutionNotes>),
+) -> Result<TableExpression> {
+    let width = table.columns.len();
+    let new = Scope::of(ScopeRelation::of_table("new", table, 0));
+    let scope = Scope::of(ScopeRelation::of_table("old", table, 0)).join(new, width)?;
+    let target = Some(DataType::Bool.into());
+    scope_expression(clause, condition, (scope, target), names, notes)
+}
+
+fn scope_expression(
+    clause: TableClause,
+    expression: &ast::Expr,
+    (scope, target): (Scope, Option<SqlType>),
+    names: NameContext<'_>,
+    notes: Option<ResolutionNotes>,
+) -> Result<TableExpression> {
     let mut constants = match notes {
         Some(_) => SessionConstants::unknown(),
         None => SessionConstants::new(),

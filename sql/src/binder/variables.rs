@@ -13,7 +13,7 @@ use types::datatype::composite::Fields;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{Ident, Statement, TargetStep};
+use crate::ast::{Ident, Statement, TableAlias, TableName, TableRef, TargetStep};
 use crate::binder::BoundStatement;
 use crate::binder::function_body::single_expression;
 use crate::binder::level::{Binder, Clause};
@@ -24,8 +24,10 @@ use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::Typed;
 use crate::catalog::Catalog;
+use crate::catalog::trigger::transition_variable;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{BoundPlan, Logical, OutputColumn, Query};
+use crate::parser;
 use crate::plpgsql::body_tree::VariableConflict;
 use crate::plpgsql::scopes::{BodyScopes, ScopePosition};
 
@@ -189,6 +191,25 @@ impl<'a> Binder<'a> {
     /// Returns the visible variables: none in the texts of views and functions.
     pub(super) fn visible_variables(&self) -> Option<&'a VariableScope<'a>> {
         self.variables.filter(|_| self.frame.is_none() && self.view.is_none())
+    }
+
+    /// Returns the rows of a transition table of this name, which are a variable.
+    pub(super) fn transition_rows(
+        &self,
+        name: &TableName,
+        alias: Option<&TableAlias>,
+    ) -> Result<Option<TableRef>> {
+        let scope = self.visible_variables().filter(|_| name.schema.is_none());
+        let Some(scope) = scope else { return Ok(None) };
+        let variable = transition_variable(&name.name.value);
+        if scope.names.find(scope.place, &[variable.as_str()], |_| false).is_none() {
+            return Ok(None);
+        }
+        let rows = format!("SELECT * FROM unnest({})", parser::quoted(&variable));
+        let query = Box::new(parser::parse_query(&rows)?);
+        let own = || TableAlias { name: name.name.clone(), columns: Vec::new() };
+        let alias = Some(alias.cloned().unwrap_or_else(own));
+        Ok(Some(TableRef::Subquery { query, lateral: false, alias }))
     }
 
     /// Binds a name that may be a variable.

@@ -30,6 +30,8 @@ pub enum CommentSubjectKey {
     Column(u32, u32),
     /// A constraint of a table or domain, by name.
     Constraint(u32, String),
+    /// A trigger of a table, by name.
+    Trigger(u32, String),
     /// A schema, by its number.
     Schema(u32),
     /// A user-defined type, by its number.
@@ -55,6 +57,7 @@ impl CommentSubjectKey {
                 (b'c', number, column.to_be_bytes().to_vec())
             }
             CommentSubjectKey::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
+            CommentSubjectKey::Trigger(number, name) => (b't', number, name.as_bytes().to_vec()),
             CommentSubjectKey::Schema(number) => (b'h', number, Vec::new()),
             CommentSubjectKey::Type(number) => (b'e', number, Vec::new()),
             CommentSubjectKey::Function(number) => (b'f', number, Vec::new()),
@@ -88,6 +91,10 @@ impl CommentSubjectKey {
                 let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
                 CommentSubjectKey::Constraint(number, name)
             }
+            b't' => {
+                let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
+                CommentSubjectKey::Trigger(number, name)
+            }
             b'h' => CommentSubjectKey::Schema(number),
             b'e' => CommentSubjectKey::Type(number),
             b'f' => CommentSubjectKey::Function(number),
@@ -107,6 +114,7 @@ impl CommentSubjectKey {
             CommentSubjectKey::Relation(number)
             | CommentSubjectKey::PrimaryKey(number)
             | CommentSubjectKey::Column(number, _)
+            | CommentSubjectKey::Trigger(number, _)
             | CommentSubjectKey::Constraint(number, _) => *number == relation,
             CommentSubjectKey::Schema(_)
             | CommentSubjectKey::Type(_)

@@ -167,6 +167,13 @@ pub struct Function {
     pub search_path: Option<Arc<SearchPath>>,
 }
 
+impl Function {
+    /// Returns whether only triggers call it.
+    pub fn is_trigger(&self) -> bool {
+        matches!(self.columns.as_slice(), [(_, of)] if of.base == DataType::Trigger)
+    }
+}
+
 impl FunctionRecord {
     /// Returns the parameters as declared, with the columns of RETURNS TABLE last.
     pub fn declared(&self) -> Vec<DeclaredParameter<'_>> {

@@ -35,6 +35,7 @@ pub mod sequence;
 pub mod standard_function;
 pub mod standard_domain;
 pub mod statistics;
+pub mod trigger;
 pub mod table;
 mod tags;
 pub mod user_type;
@@ -111,6 +112,8 @@ enum ReferenceKey {
     SequenceName(Arc<str>),
     /// A function by its name in a call in a SQL text, in any schema.
     FunctionName(Arc<str>),
+    /// The function of a trigger, by its number.
+    TriggerFunction(u32),
 }
 
 /// The identity of an object of the catalog: its kind and its number, which never change.

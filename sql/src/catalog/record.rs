@@ -27,6 +27,7 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
     IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
 };
+use crate::catalog::trigger::TriggerRecord;
 use crate::error::{Error, Result};
 
 /// The system table that holds the catalog.
@@ -242,6 +243,8 @@ pub struct TableRecord {
     pub client_timestamps: bool,
     /// Statements may set the TTLs of cells.
     pub cell_ttl: bool,
+    /// Its triggers, oldest first.
+    pub triggers: Vec<TriggerRecord>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

@@ -25,6 +25,7 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
+use crate::catalog::trigger::Trigger;
 use crate::catalog::user_type::UserType;
 use crate::error::Result;
 
@@ -75,6 +76,8 @@ pub struct Table {
     pub client_timestamps: bool,
     /// Statements may set the TTLs of cells.
     pub cell_ttl: bool,
+    /// Its triggers, by name: the order of their calls.
+    pub triggers: Vec<Arc<Trigger>>,
     /// The attached coprocessors, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// Its description in the store: families, TTL, versions.
@@ -315,6 +318,11 @@ impl Table {
     /// Returns whether a column is never NULL: it is NOT NULL, and each row has a cell for it.
     pub fn is_never_null(&self, column: usize) -> bool {
         self.columns[column].not_null && !self.layout.may_lose_cell(column)
+    }
+
+    /// Returns a trigger by name.
+    pub fn trigger(&self, name: &str) -> Option<&Arc<Trigger>> {
+        self.triggers.iter().find(|trigger| trigger.record.name == name)
     }
 
     /// Returns the position of a column by name.

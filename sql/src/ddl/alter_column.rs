@@ -15,6 +15,7 @@ use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, ReplicaIdentit
 use crate::catalog::object::Object;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::{COLUMNS_MAX, Table};
+use crate::catalog::trigger::condition_with_name;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::alter_table::without_position;
@@ -290,6 +291,9 @@ impl Ddl<'_> {
             *text = rename_in(&catalog, text, (&column.value, &old), (&to.value, &new))?;
             Ok(())
         };
+        for condition in record.triggers.iter_mut().filter_map(|one| one.condition.as_mut()) {
+            *condition = condition_with_name(condition, &column.value, &to.value)?;
+        }
         record.checks.iter_mut().try_for_each(|check| renamed(&mut check.predicate))?;
         let generated = record.columns.iter_mut().filter_map(|column| column.generated.as_mut());
         generated.into_iter().try_for_each(renamed)?;

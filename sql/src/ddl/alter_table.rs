@@ -16,6 +16,7 @@ use crate::ast::{ConstraintKind, OptionsChange, TableChange, TableConstraint};
 use crate::binder;
 use crate::binder::TableClause;
 use crate::catalog::CatalogRelation;
+use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::object::Object;
 use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
@@ -186,7 +187,8 @@ impl Ddl<'_> {
         (constraint, to): (&ast::Ident, &ast::Ident),
     ) -> Result<()> {
         rename_constraint(table, record, constraint, to)?;
-        self.move_comment(table.oid, &constraint.value, &to.value)?;
+        let key = |name: &ast::Ident| CommentSubjectKey::Constraint(table.oid, name.value.clone());
+        self.move_comment(key(constraint), key(to))?;
         let catalog = self.changes.catalog(self.engine);
         let taken = catalog.relation(&table.schema, &to.value).is_some();
         let is_index = record.indexes.iter().any(|index| index.name == to.value);

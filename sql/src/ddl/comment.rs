@@ -6,6 +6,7 @@ use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, RoleAttrib
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
+use crate::catalog::trigger::no_trigger;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation, ObjectId};
 use crate::ddl::objects::NameUse;
@@ -64,13 +65,16 @@ impl Ddl<'_> {
         gone.try_for_each(|subject| self.set_comment(subject, None))
     }
 
-    /// Moves the comment of a constraint of a table or domain to its new name.
-    pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
-        let old = CommentSubjectKey::Constraint(table, from.to_owned());
+    /// Moves the comment of a constraint or trigger to its new name.
+    pub(super) fn move_comment(
+        &mut self,
+        old: CommentSubjectKey,
+        new: CommentSubjectKey,
+    ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(text) = catalog.comment(&old) else { return Ok(()) };
         self.set_comment(old, None)?;
-        self.set_comment(CommentSubjectKey::Constraint(table, to.to_owned()), Some(text))
+        self.set_comment(new, Some(text))
     }
 
     fn subject(
@@ -103,6 +107,16 @@ impl Ddl<'_> {
                     bail!(UNDEFINED_OBJECT: "constraint \"{constraint}\" for domain {shown} does not exist");
                 }
                 Ok(CommentSubjectKey::Constraint(domain.record.number, constraint.clone()))
+            }
+            CommentSubject::Trigger(trigger, name) => {
+                let table = match self.commented(catalog, name)? {
+                    CatalogRelation::Table(table) => table,
+                    other => return Err(no_trigger(&trigger.value, &other.name().name)),
+                };
+                if table.trigger(&trigger.value).is_none() {
+                    return Err(no_trigger(&trigger.value, &table.name));
+                }
+                Ok(CommentSubjectKey::Trigger(table.oid, trigger.value.clone()))
             }
             CommentSubject::Column(parts) => self.commented_column(catalog, parts),
             CommentSubject::Constraint(constraint, name) => {

@@ -223,7 +223,11 @@ pub(super) fn check_attribute_type(name: &str, sql_type: &SqlType) -> Result<()>
     let pseudo = base.is_polymorphic()
         || matches!(
             base,
-            DataType::Record | DataType::CString | DataType::Void | DataType::Unknown
+            DataType::Record
+                | DataType::CString
+                | DataType::Void
+                | DataType::Trigger
+                | DataType::Unknown
         );
     if !pseudo {
         return Ok(());

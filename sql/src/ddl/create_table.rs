@@ -49,8 +49,7 @@ pub fn record(
     let options = TableOptions::with_storage(storage, &statement.options, OptionScope::Table)?;
     let table_name = statement.name.name.value.clone();
     options.check_families(statement)?;
-    let mut families = vec![DEFAULT_FAMILY.to_owned()];
-    let catalog = names.catalog;
+    let (catalog, mut families) = (names.catalog, vec![DEFAULT_FAMILY.to_owned()]);
     let mut columns = columns((statement, &options), names, &mut families)?;
     let of_column = |column: &ColumnRecord| families[usize::from(column.family)].clone();
     let family_names: Arc<[String]> = columns.iter().map(of_column).collect();
@@ -98,6 +97,7 @@ pub fn record(
         },
         column_cells: options.settings.storage == RowStorage::Cell,
         without_triggers: Default::default(),
+        triggers: Default::default(),
         client_timestamps: options.settings.timestamps == TimestampSource::Client,
         cell_ttl: options.settings.cell_ttl,
         unknown: Default::default(),

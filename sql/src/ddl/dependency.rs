@@ -20,6 +20,7 @@ use crate::catalog::object::Object;
 use crate::catalog::object::references::{TextReference, reads_type, texts_of, types_of};
 use crate::catalog::record::ViewRelation;
 use crate::catalog::table::{Index, Table};
+use crate::catalog::trigger::Trigger;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogEntry, CatalogRelation, ObjectId};
 use crate::ddl::user_type::{text_calls, text_uses};
@@ -305,7 +306,10 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
                 foreign_keys(catalog, *table, |key| key.index == index, &mut found);
             }
         }
-        Object::Default(..) | Object::Attribute(..) | Object::Extension(_) => {}
+        Object::Default(..)
+        | Object::Attribute(..)
+        | Object::Extension(_)
+        | Object::Trigger(..) => {}
     }
     // The dependents of arrays depend on the array type, which is as old as the type.
     let of_arrays = |one: &Object| match object {
@@ -331,6 +335,10 @@ fn users_of_column(
     world.bodies(|body| reads(&body.relations), found);
     sequences_of(catalog, table, Some(used), found);
     foreign_keys(catalog, table, |key| key.referenced.contains(&used), found);
+    if let Some(of) = catalog.table(table) {
+        let reads = |one: &&Arc<Trigger>| one.reads_column(column, of.columns.len());
+        found.extend(of.triggers.iter().filter(reads).map(|one| trigger_of(of, one)));
+    }
     for (position, other) in
         catalog.table(table).iter().flat_map(|of| of.columns.iter().enumerate())
     {
@@ -338,6 +346,11 @@ fn users_of_column(
             found.push((Object::Column(table, position), false));
         }
     }
+}
+
+/// Returns a trigger as a dependent, which is not dropped automatically.
+fn trigger_of(table: &Table, trigger: &Trigger) -> (Object, bool) {
+    (Object::Trigger(table.oid, trigger.record.name.clone()), false)
 }
 
 /// Finds the foreign keys of other tables that reference a table.
@@ -397,6 +410,12 @@ fn users_of_function(world: &DependencyContext<'_>, number: u32, found: &mut Vec
         text_calls(catalog, path, text.text, function)
     };
     world.texts(catalog.possible_callers(&function.record.name), calls, found);
+    for table in catalog.tables_with_trigger_of(number) {
+        let of_function = |one: &&Arc<Trigger>| one.record.function == number;
+        let mut triggers: Vec<_> = table.triggers.iter().filter(of_function).collect();
+        triggers.sort_by_key(|one| one.record.number);
+        found.extend(triggers.into_iter().map(|one| trigger_of(table, one)));
+    }
     found.retain(|(object, _)| *object != Object::Whole(ObjectId::Function(number)));
 }
 

@@ -103,7 +103,10 @@ impl Ddl<'_> {
                 let domain = UserType::Domain(Arc::clone(&known));
                 let shown = catalog.display_type(&domain, &self.path);
                 rename_check(&mut record, &shown, &constraint.value, &to.value)?;
-                self.move_comment(record.number, &constraint.value, &to.value)?;
+                let key = |name: &ast::Ident| {
+                    CommentSubjectKey::Constraint(record.number, name.value.clone())
+                };
+                self.move_comment(key(constraint), key(to))?;
             }
             AlterDomainAction::Validate(constraint) => {
                 let mut checks = record.checks.iter_mut();
@@ -350,7 +353,11 @@ fn check_over(over: &SqlType, written: &ast::TypeName) -> Result<()> {
     let pseudo = over.base.is_polymorphic()
         || matches!(
             over.base,
-            DataType::Record | DataType::CString | DataType::Void | DataType::Unknown
+            DataType::Record
+                | DataType::CString
+                | DataType::Void
+                | DataType::Trigger
+                | DataType::Unknown
         );
     if !pseudo {
         return Ok(());

@@ -50,7 +50,7 @@ impl Ddl<'_> {
         self.drop_objects(&named, statement.cascade)
     }
 
-    /// Reports that a publication, trigger or other object of an unsupported kind does not exist.
+    /// Reports that a publication, rule or other object of an unsupported kind does not exist.
     pub fn drop_nothing(&mut self, statement: &ast::DropUnsupported) -> Result<()> {
         let catalog = self.catalog();
         let (kind, table) = (&statement.kind, &statement.table);
@@ -148,6 +148,12 @@ impl Ddl<'_> {
                     record.indexes.retain(|index| !is_it(index));
                     record.checks.retain(|check| check.name != *name);
                     record.foreign_keys.retain(|key| key.name != *name);
+                })
+            }
+            Object::Trigger(table, _) if tables.contains(table) => Ok(()),
+            Object::Trigger(table, name) => {
+                self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
+                    record.triggers.retain(|trigger| trigger.name != *name);
                 })
             }
             Object::Column(table, _) if tables.contains(table) => Ok(()),

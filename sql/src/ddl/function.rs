@@ -23,6 +23,7 @@ use crate::catalog::function::{
 };
 use crate::catalog::object::references::texts_of;
 use crate::catalog::record::TableRecord;
+use crate::catalog::trigger::{ROW_VARIABLES, body_variables};
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId, standard_function};
 use crate::ddl::user_type::{stored_text, text_calls};
 use crate::ddl::{Ddl, no_schema};
@@ -132,7 +133,7 @@ impl Ddl<'_> {
         }
         if statement.language == Language::PlPgSql {
             let FunctionBody::Text { text, place } = &statement.body else { return Ok(()) };
-            parse_body(&function, text, *place)?;
+            parse_body(&function, (text, *place), &[])?;
             return if old.is_some() { self.rebuild_users(&function) } else { Ok(()) };
         }
         // Now its body can call the function itself.
@@ -278,6 +279,13 @@ impl Ddl<'_> {
                 bail!(FEATURE_NOT_SUPPORTED: "PL/pgSQL functions cannot return type unknown");
             }
             check_given(&sql_type, &inputs, statement.language)?;
+            if sql_type.base == DataType::Trigger && !statement.arguments.is_empty() {
+                let name = &statement.name.name.value;
+                let context = format!("compilation of PL/pgSQL function \"{name}\" near line 1");
+                let error = err!(INVALID_FUNCTION_DEFINITION: "trigger functions cannot have declared arguments";
+                    hint "The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV instead.");
+                return Err(Error { context: Some(context), ..error });
+            }
             Ok::<u32, Error>(sql_type.oid())
         };
         let outs: Vec<u32> = more
@@ -430,12 +438,17 @@ impl Ddl<'_> {
     }
 }
 
-/// Parses a PL/pgSQL body; `place` is its position in the statement.
+/// Parses a PL/pgSQL body; `place` is its position in the statement, and `more` are the names of
+/// further variables that a call has.
 ///
 /// # Errors
 ///
 /// 42601 and others, at positions in the statement if the position of the body is known.
-pub fn parse_body(function: &Function, text: &str, place: Option<BodyPosition>) -> Result<Body> {
+pub fn parse_body(
+    function: &Function,
+    (text, place): (&str, Option<BodyPosition>),
+    more: &[String],
+) -> Result<Body> {
     let record = &function.record;
     let declared = record.declared();
     let rows = function.columns.iter().map(|(_, of)| of.base.is_row());
@@ -452,7 +465,11 @@ pub fn parse_body(function: &Function, text: &str, place: Option<BodyPosition>) 
         };
         BodyParameter { name: one.name.to_owned(), is_row: taken || given }
     };
-    let parameters: Vec<BodyParameter> = declared.iter().map(parameter).collect();
+    let mut parameters: Vec<BodyParameter> = declared.iter().map(parameter).collect();
+    if function.is_trigger() {
+        parameters.extend(trigger_parameters());
+    }
+    parameters.extend(more.iter().map(|name| BodyParameter { name: name.clone(), is_row: false }));
     let has_outs = !record.output_parameters().is_empty();
     let is_void =
         matches!(function.columns.as_slice(), [(_, of)] if of.base == DataType::Void) && !has_outs;
@@ -466,6 +483,13 @@ pub fn parse_body(function: &Function, text: &str, place: Option<BodyPosition>) 
     let kind = (returning, record.is_procedure());
     let read = plpgsql::parse_body(text, &record.name, &parameters, kind);
     read.map_err(|error| body_error(error, &record.name, text, place))
+}
+
+/// Returns the variables of the body of a trigger function.
+fn trigger_parameters() -> impl Iterator<Item = BodyParameter> {
+    let rows = ROW_VARIABLES.into_iter().map(|name| (name, true));
+    let others = body_variables().into_iter().map(|(name, _)| (name, false));
+    rows.chain(others).map(|(name, is_row)| BodyParameter { name: name.to_owned(), is_row })
 }
 
 /// Returns the error of a body with its position in the statement, or with its line if that is
@@ -554,11 +578,17 @@ fn check_taken(sql_type: &SqlType, language: Language) -> Result<()> {
     let is_procedural = language == Language::PlPgSql;
     match sql_type.base {
         DataType::Record if is_procedural => Ok(()),
-        DataType::CString | DataType::Void | DataType::Unknown if is_procedural => {
+        DataType::CString | DataType::Void | DataType::Trigger | DataType::Unknown
+            if is_procedural =>
+        {
             let name = sql_type.base.sql_name();
             bail!(FEATURE_NOT_SUPPORTED: "PL/pgSQL functions cannot accept type {name}")
         }
-        DataType::Record | DataType::CString | DataType::Void | DataType::Unknown => {
+        DataType::Record
+        | DataType::CString
+        | DataType::Void
+        | DataType::Trigger
+        | DataType::Unknown => {
             let name = sql_type.base.sql_name();
             bail!(INVALID_FUNCTION_DEFINITION: "SQL functions cannot have arguments of type {name}")
         }
@@ -573,7 +603,7 @@ fn check_given(sql_type: &SqlType, inputs: &[SqlType], language: Language) -> Re
         let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
         bail!(INVALID_FUNCTION_DEFINITION: "{whose} functions cannot return type {}", base.sql_name());
     }
-    if *base == DataType::Unknown {
+    if *base == DataType::Unknown || *base == DataType::Trigger && language == Language::Sql {
         bail!(INVALID_FUNCTION_DEFINITION: "SQL functions cannot return type {}", base.sql_name());
     }
     if !base.is_polymorphic() {

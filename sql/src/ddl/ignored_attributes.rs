@@ -4,12 +4,15 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::{ColumnAttribute, Deferral, Ident, StorageKind, TableAttribute};
+use crate::ast::{
+    ColumnAttribute, Deferral, Ident, StorageKind, TableAttribute, TriggerFiring, TriggerSelection,
+};
 use crate::catalog::Catalog;
 use crate::catalog::ignored_attributes::{ReplicaIdentity, set_parameter};
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
+use crate::catalog::trigger::no_trigger;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
 use crate::storage_options::{OptionScope, find, set_unlogged};
@@ -55,14 +58,36 @@ impl Ddl<'_> {
                 set_unlogged(record, *unlogged);
                 self.changes.altered.push(table.oid);
             }
-            TableAttribute::AllTriggers { enabled } => record.without_triggers = !enabled,
-            TableAttribute::Trigger(name) => {
-                bail!(UNDEFINED_OBJECT: "trigger \"{}\" for table \"{}\" does not exist", name.value, table.name);
+            TableAttribute::Triggers(selection, firing) => {
+                enable_triggers(record, selection, *firing)?;
             }
             TableAttribute::Unchanged => {}
         }
         Ok(())
     }
+}
+
+/// Sets when the triggers of a table are called.
+fn enable_triggers(
+    record: &mut TableRecord,
+    selection: &TriggerSelection,
+    firing: TriggerFiring,
+) -> Result<()> {
+    if *selection == TriggerSelection::All {
+        record.without_triggers = firing == TriggerFiring::Disabled;
+    }
+    let name = match selection {
+        TriggerSelection::Named(name) => Some(&name.value),
+        _ => None,
+    };
+    if let Some(name) = name.filter(|name| record.triggers.iter().all(|one| one.name != **name)) {
+        return Err(no_trigger(name, &record.name));
+    }
+    let chosen = record.triggers.iter_mut();
+    chosen
+        .filter(|one| name.is_none_or(|name| one.name == *name))
+        .for_each(|one| one.firing = firing);
+    Ok(())
 }
 
 /// Checks that an index is suitable for REPLICA IDENTITY.

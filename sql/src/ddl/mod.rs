@@ -46,6 +46,7 @@ mod index_constraint;
 mod domain;
 mod function;
 mod function_settings;
+mod trigger;
 mod like;
 mod drop;
 mod role;

@@ -17,8 +17,8 @@ use crate::maintained_views;
 use crate::relation_assembly;
 
 impl Ddl<'_> {
-    /// Empties tables.
-    pub fn truncate(&mut self, statement: &ast::Truncate) -> Result<()> {
+    /// Returns the tables that a statement empties, with CASCADE those that reference them.
+    pub fn tables_to_truncate(&mut self, statement: &ast::Truncate) -> Result<Vec<Arc<Table>>> {
         let catalog = self.catalog();
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in &statement.names {
@@ -40,6 +40,13 @@ impl Ddl<'_> {
         if statement.cascade {
             self.add_referencing(&catalog, &mut tables);
         }
+        Ok(tables)
+    }
+
+    /// Empties tables.
+    pub fn truncate(&mut self, statement: &ast::Truncate) -> Result<()> {
+        let tables = self.tables_to_truncate(statement)?;
+        let catalog = self.changes.catalog(self.engine);
         for table in &tables {
             self.lock_table(table.id, TableLockMode::AccessExclusive)?;
             self.refuse_pending(table, "TRUNCATE")?;

@@ -18,10 +18,17 @@ impl<'a> SqlWriter<'a> {
     pub(super) fn column(&mut self, parts: &'a [Ident]) -> DeparseNode<'a> {
         let position = parts.first().map_or(0, |part| part.position);
         if let Some((at, sql_type)) = self.notes.rows.get(&position) {
-            let name = self.entries.get(at).and_then(|entry| entry.name.clone());
+            let name = match self.is_of_trigger {
+                true => parts.first().map(|part| part.value.clone()),
+                false => self.entries.get(at).and_then(|entry| entry.name.clone()),
+            };
             self.used.push(*at);
             let text = format!("{}.*", quote_ident(&name.unwrap_or_default()));
             return DeparseNode::Word { text, row_type: Some(sql_type.clone()) };
+        }
+        if self.is_of_trigger {
+            // The row qualifies each column.
+            return word(parts.iter().map(|part| quote_ident(&part.value)).collect());
         }
         let last = parts.last().map_or("", |part| part.value.as_str());
         let Some(note) = self.notes.columns.get(&position) else {

@@ -27,14 +27,15 @@ mod from;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use types::SqlType;
 use types::text::TextStyle;
+use types::{DataType, SqlType};
 
 use crate::ast::{self, SelectItem};
 use crate::binder::resolution_notes::ResolutionNotes;
-use crate::binder::{SystemCatalog, resolve_expression, resolve_view};
+use crate::binder::{SystemCatalog, resolve_expression, resolve_trigger_condition, resolve_view};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::deparse::range_table::RangeTableEntry;
 use crate::error::Result;
@@ -130,6 +131,26 @@ pub fn expression(
     written(&tree, over, reader, layout).map(|(text, _)| text)
 }
 
+/// Returns the text of WHEN of a trigger.
+///
+/// # Errors
+///
+/// The error of the condition, which a later change of an object can cause.
+pub fn trigger_condition(
+    text: &str,
+    table: &Arc<Table>,
+    reader: DeparseContext<'_>,
+    layout: Layout,
+) -> Result<String> {
+    let tree = parser::parse_expression(text)?;
+    let notes = resolve_trigger_condition(&tree, table, reader.catalog)?;
+    let mut writer = SqlWriter::new(&notes, reader, layout);
+    writer.is_of_trigger = true;
+    let node = writer.value(&tree, Some(DataType::Bool.into()));
+    writer.write(&node, false);
+    Ok(writer.out)
+}
+
 /// Returns the text of an index key without its collation, and whether it is a call.
 ///
 /// # Errors
@@ -197,6 +218,8 @@ struct SqlWriter<'a> {
     targets: Vec<SelectTarget<'a>>,
     /// True if the column of an expression is the value of a domain.
     value_word: bool,
+    /// True in WHEN of a trigger, over the rows `old` and `new`.
+    is_of_trigger: bool,
 }
 
 /// An entry of a select list.
@@ -227,6 +250,7 @@ impl<'a> SqlWriter<'a> {
             taken: Vec::new(),
             targets: Vec::new(),
             value_word: false,
+            is_of_trigger: false,
         }
     }
 
@@ -299,11 +323,11 @@ impl<'a> SqlWriter<'a> {
         let oid = sql_type.oid();
         if sql_type.domain.is_none() && sql_type.modifier < 0 {
             match &sql_type.base {
-                types::DataType::Char => return "bpchar".to_owned(),
-                types::DataType::Array(of) if **of == types::DataType::Char => {
+                DataType::Char => return "bpchar".to_owned(),
+                DataType::Array(of) if **of == DataType::Char => {
                     return "bpchar[]".to_owned();
                 }
-                types::DataType::Bit => return "\"bit\"".to_owned(),
+                DataType::Bit => return "\"bit\"".to_owned(),
                 _ => {}
             }
         }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::exec::row_changes::RowChanges;
 use crate::exec::row_writer::{CellStamp, WrittenCells};
 use crate::exec::target_rows::{lock_and_read, with_subqueries};
+use crate::exec::triggers::TriggerRows;
 use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
@@ -76,11 +77,16 @@ impl<'a> ConflictWriter<'a> {
 
     /// Writes a row, unless an existing row is to be left unchanged.
     pub(super) fn write(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<()> {
-        self.changes.complete(&mut values, context)?;
+        if !self.changes.complete(&mut values, context)? {
+            return Ok(());
+        }
         let check = |values: &[Datum]| self.table.constraints.check_row(values, &context.eval);
         match &self.plan.on_conflict {
             OnConflict::Error => self.changes.insert(&values, context)?,
-            OnConflict::Overwrite => values = self.upsert(values, context)?,
+            OnConflict::Overwrite => {
+                let Some(new) = self.upsert(values, context)? else { return Ok(()) };
+                values = new;
+            }
             OnConflict::Ignore { target } => {
                 // Constraints apply to the proposed row, even if it conflicts.
                 check(&values)?;
@@ -111,7 +117,7 @@ impl<'a> ConflictWriter<'a> {
         self.changes.add(&values, context)
     }
 
-    fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Vec<Datum>> {
+    fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Option<Vec<Datum>>> {
         let (table, changes) = (self.table, &mut self.changes);
         let key = table.layout.encode_key(&values)?;
         context.claims_row(table.id, &key);
@@ -133,15 +139,14 @@ impl<'a> ConflictWriter<'a> {
                 for column in named.clone() {
                     new[column] = std::mem::replace(&mut values[column], Datum::Null);
                 }
-                table.generate(&mut new, &context.eval)?;
-                changes.replace(key, (&old, &new), named, context)?;
-                return Ok(new);
+                return changes.update_to(key, (&old, new), named.collect(), context);
             }
-            context.row_changed(table, None, Some(&values))?;
+            let rows = TriggerRows { old: None, new: Some(&values), assigned: &[] };
+            context.row_changed(table, rows)?;
             (previous, written) = (PreviousRow::Absent, WrittenCells::Fresh);
         }
         changes.writer.overwrite((key, written), &values, previous, context)?;
-        Ok(values)
+        Ok(Some(values))
     }
 
     fn update(
@@ -168,7 +173,7 @@ impl<'a> ConflictWriter<'a> {
         }
         self.touched.insert(existing.key.clone());
         context.claims_row(self.table.id, &existing.key);
-        self.changes.update(existing.key, (&both, &both), assignments, context).map(Some)
+        self.changes.update(existing.key, (&both, &both), assignments, context)
     }
 
     /// Returns whether a row conflicts with a new one; if not, locks the keys of the new one. The

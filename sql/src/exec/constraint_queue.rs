@@ -1,9 +1,10 @@
-//! Constraint queue: foreign keys and deferrable UNIQUE constraints of the rows that a statement
-//! changes.
+//! Constraint queue: foreign keys, deferrable UNIQUE constraints and AFTER triggers of the rows
+//! that a statement changes.
 //!
 //! ```text
 //! changed row -> references      -> batch: lock and look up the keys, after the rows are staged
-//!            \-> queued checks   -> after the statement, in the order of the changes
+//!            |-> queued checks   -> after the statement, in the order of the changes
+//!            |-> AFTER triggers  -> after the statement, in the order of the changes
 //!            \-> new unique keys -> after the statement
 //! ```
 //!
@@ -28,14 +29,18 @@ use coprocessors::violation;
 use parking_lot::Mutex;
 use store::transaction::LockMode;
 use store::{CellBatch, Get, RowRef, TableId, Transaction};
+use types::expr::Routine;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
+use crate::ast::{TriggerEvent, TriggerTiming};
 use crate::catalog::foreign_key::{ForeignKey, KeyLocation};
 use crate::catalog::table::{Index, Table};
+use crate::catalog::trigger::Trigger;
 use crate::error::{Error, Result};
 use crate::exec::target_rows::read_locked;
-use crate::exec::{Context, memory};
+use crate::exec::triggers::{FunctionRows, TransitionRows, TriggerCall, TriggerRows};
+use crate::exec::{Context, SystemSource, memory};
 
 /// Maximum number of cached existing keys.
 const KNOWN_KEYS_MAX: usize = 65_536;
@@ -59,6 +64,8 @@ pub struct TableConstraints {
     pub referencing: Vec<Arc<ForeignKeyCheck>>,
     /// Indexes of its deferrable UNIQUE constraints.
     pub unique: Vec<Arc<Index>>,
+    /// Its triggers that are called in the session, by name.
+    pub triggers: Vec<Arc<Trigger>>,
 }
 
 /// Foreign key with its tables, as a statement checks it.
@@ -107,12 +114,24 @@ pub struct DeferrableKey {
     pub prefix: Vec<u8>,
 }
 
+/// Check or trigger call after a statement.
+pub enum QueuedCheck {
+    /// Check of a foreign key.
+    Reference(ReferenceCheck),
+    /// Call of an AFTER trigger.
+    Call(TriggerCall),
+}
+
 #[derive(Default)]
 struct QueuedChecks {
     /// New references to be checked with the next batch of rows.
     references: Vec<ReferenceCheck>,
-    /// Checks after the statement.
-    checks: VecDeque<ReferenceCheck>,
+    /// Checks and calls after the statement.
+    checks: VecDeque<QueuedCheck>,
+    /// Rows of transition tables.
+    transitions: AHashMap<(TableId, TriggerEvent), TransitionRows>,
+    /// Tables and events whose BEFORE STATEMENT triggers were called.
+    begun: AHashSet<(TableId, TriggerEvent)>,
     /// Keys that exist and whose locks are held.
     known: AHashSet<KeyLocation>,
     /// First violation found before the statement has ended.
@@ -122,7 +141,7 @@ struct QueuedChecks {
     /// New keys of deferrable UNIQUE constraints, in the order of the rows.
     keys: Vec<DeferrableKey>,
     known_keys: AHashSet<DeferrableKey>,
-    /// Size of `checks` and `keys` in bytes.
+    /// Size of `checks`, `transitions` and `keys` in bytes.
     bytes: usize,
 }
 
@@ -239,11 +258,14 @@ impl ConstraintQueue {
         self.tables.insert(table, constraints);
     }
 
-    /// Removes and returns the first check to be made after the statement.
-    pub fn next(&self) -> Option<ReferenceCheck> {
+    /// Removes and returns the first check or call to be made after the statement.
+    pub fn next(&self) -> Option<QueuedCheck> {
         let mut queued = self.queued.lock();
         let check = queued.checks.pop_front()?;
-        queued.bytes -= check.bytes();
+        queued.bytes -= match &check {
+            QueuedCheck::Reference(check) => check.bytes(),
+            QueuedCheck::Call(call) => call.bytes(),
+        };
         Some(check)
     }
 
@@ -389,14 +411,9 @@ impl ConstraintQueue {
     }
 
     /// Queues the checks of a changed row.
-    fn note(
-        &self,
-        table: &Table,
-        old: Option<&[Datum]>,
-        new: Option<&[Datum]>,
-        context: &Context,
-    ) -> Result<()> {
+    fn note(&self, table: &Arc<Table>, rows: TriggerRows<'_>, context: &Context) -> Result<()> {
         let Some(constraints) = self.tables.get(&table.id) else { return Ok(()) };
+        let TriggerRows { old, new, .. } = rows;
         debug_assert!(old.is_some() || new.is_some(), "a change without a row");
         for row in old.iter().chain(&new) {
             let (found, width) = (row.len(), table.columns.len());
@@ -409,7 +426,23 @@ impl ConstraintQueue {
                 self.queue(foreign_key, old, KeyChange::Removal(new), context)?;
             }
         }
-        let Some(new) = new else { return Ok(()) };
+        if let Some(new) = new {
+            self.note_new(constraints, table, (old, new), context)?;
+        }
+        match constraints.triggers.is_empty() {
+            true => Ok(()),
+            false => self.note_calls(constraints, table, rows, context),
+        }
+    }
+
+    /// Queues the checks of an inserted or updated row.
+    fn note_new(
+        &self,
+        constraints: &TableConstraints,
+        table: &Table,
+        (old, new): (Option<&[Datum]>, &[Datum]),
+        context: &Context,
+    ) -> Result<()> {
         self.note_keys(constraints, old, new, context)?;
         for foreign_key in &constraints.references {
             let key = &foreign_key.key;
@@ -424,6 +457,89 @@ impl ConstraintQueue {
             }
         }
         Ok(())
+    }
+
+    /// Queues the calls of AFTER triggers for a changed row, and adds it to transition tables.
+    fn note_calls(
+        &self,
+        constraints: &TableConstraints,
+        table: &Arc<Table>,
+        rows: TriggerRows<'_>,
+        context: &Context,
+    ) -> Result<()> {
+        let event = match (rows.old, rows.new) {
+            (None, _) => TriggerEvent::Insert,
+            (_, None) => TriggerEvent::Delete,
+            _ => TriggerEvent::Update,
+        };
+        let mut has_transitions = false;
+        for trigger in &constraints.triggers {
+            let record = &trigger.record;
+            has_transitions |= record.has_transitions() && record.events.contains(&event);
+            if trigger.is_called(
+                (TriggerTiming::After, event, true),
+                (table, rows),
+                &context.eval,
+            )? {
+                self.queue_call(TriggerCall::new(trigger, table, event, rows), context)?;
+            }
+        }
+        if has_transitions {
+            let mut queued = self.queued.lock();
+            let captured = queued.transitions.entry((table.id, event)).or_default();
+            let bytes = captured.add(table, rows);
+            queued.bytes += bytes;
+            memory::check(queued.bytes, context.work_mem())?;
+        }
+        Ok(())
+    }
+
+    fn queue_call(&self, call: TriggerCall, context: &Context) -> Result<()> {
+        let mut queued = self.queued.lock();
+        queued.bytes += call.bytes();
+        memory::check(queued.bytes, context.work_mem())?;
+        queued.checks.push_back(QueuedCheck::Call(call));
+        Ok(())
+    }
+
+    /// Removes a call of a statement trigger from the queue, if there is one.
+    fn cancel_statement_call(&self, trigger: &Arc<Trigger>, event: TriggerEvent) {
+        let mut queued = self.queued.lock();
+        let is_same = |check: &QueuedCheck| match check {
+            QueuedCheck::Call(call) => Arc::ptr_eq(&call.trigger, trigger) && call.event == event,
+            QueuedCheck::Reference(_) => false,
+        };
+        if let Some(at) = queued.checks.iter().position(is_same) {
+            let gone = queued.checks.remove(at);
+            let bytes = gone.map_or(0, |gone| match gone {
+                QueuedCheck::Call(call) => call.bytes(),
+                QueuedCheck::Reference(check) => check.bytes(),
+            });
+            queued.bytes -= bytes;
+        }
+    }
+
+    /// Executes a queued call.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the function.
+    pub fn call(&self, call: &TriggerCall, system: &dyn SystemSource) -> Result<()> {
+        let transitions = match call.trigger.record.has_transitions() {
+            true => {
+                let mut queued = self.queued.lock();
+                let rows = queued.transitions.entry((call.table.id, call.event)).or_default();
+                Some(rows.arrays())
+            }
+            false => None,
+        };
+        if !call.trigger.record.is_row {
+            self.queued.lock().begun.remove(&(call.table.id, call.event));
+        }
+        call.execute(transitions, &|routine: &Routine, arguments: Vec<Datum>| {
+            system.routine_rows(routine, arguments)
+        })
+        .map(drop)
     }
 
     fn queue(
@@ -443,24 +559,109 @@ impl ConstraintQueue {
         }
         queued.bytes += check.bytes();
         memory::check(queued.bytes, context.work_mem())?;
-        queued.checks.push_back(check);
+        queued.checks.push_back(QueuedCheck::Reference(check));
         Ok(())
     }
 }
 
 impl Context {
-    /// Queues the constraint checks of an insert, update or delete of a row, in table order;
-    /// further columns are ignored.
-    pub(super) fn row_changed(
-        &self,
-        table: &Table,
-        old: Option<&[Datum]>,
-        new: Option<&[Datum]>,
-    ) -> Result<()> {
+    /// Queues the constraint checks and trigger calls of an insert, update or delete of a row, in
+    /// table order; further columns are ignored.
+    pub(super) fn row_changed(&self, table: &Arc<Table>, rows: TriggerRows<'_>) -> Result<()> {
         match &self.constraint_queue {
             None => Ok(()),
-            Some(queue) => queue.note(table, old, new, self),
+            Some(queue) => queue.note(table, rows, self),
         }
+    }
+
+    /// Returns the triggers of a table that are called in the session.
+    pub(super) fn triggers_of(&self, table: &Table) -> &[Arc<Trigger>] {
+        let queue = self.constraint_queue.as_ref();
+        let constraints = queue.and_then(|queue| queue.tables.get(&table.id));
+        constraints.map_or(&[], |constraints| &constraints.triggers)
+    }
+
+    /// Returns the caller of trigger functions.
+    fn caller(&self) -> impl Fn(&Routine, Vec<Datum>) -> Result<FunctionRows> {
+        |routine: &Routine, arguments: Vec<Datum>| self.system.routine_rows(routine, arguments)
+    }
+
+    /// Returns whether a table has row triggers of this time that are called in the session.
+    pub(super) fn has_row_triggers(&self, table: &Table, timing: TriggerTiming) -> bool {
+        let is_of = |one: &Arc<Trigger>| one.record.is_row && one.record.timing == timing;
+        self.triggers_of(table).iter().any(is_of)
+    }
+
+    /// Calls the BEFORE triggers of a row, in table order. Returns the row to write, or the row to
+    /// delete; `None` if a trigger skips the change.
+    pub(super) fn call_before_row(
+        &self,
+        table: &Arc<Table>,
+        event: TriggerEvent,
+        rows: TriggerRows<'_>,
+    ) -> Result<Option<Vec<Datum>>> {
+        let mut new = rows.new.map(<[Datum]>::to_vec);
+        for trigger in self.triggers_of(table) {
+            let rows = TriggerRows { new: new.as_deref(), ..rows };
+            let kind = (TriggerTiming::Before, event, true);
+            if !trigger.is_called(kind, (table, rows), &self.eval)? {
+                continue;
+            }
+            let call = TriggerCall::new(trigger, table, event, rows);
+            let Some(returned) = call.execute(None, &self.caller())? else { return Ok(None) };
+            if new.is_some() {
+                new = Some(returned);
+            }
+        }
+        Ok(Some(new.unwrap_or_default()))
+    }
+
+    /// Calls the BEFORE STATEMENT triggers of a change, once for each event of the statement.
+    pub(crate) fn call_before_statement(
+        &self,
+        table: &Arc<Table>,
+        (event, assigned): (TriggerEvent, &[usize]),
+    ) -> Result<()> {
+        let Some(queue) = &self.constraint_queue else { return Ok(()) };
+        if self.triggers_of(table).is_empty()
+            || !queue.queued.lock().begun.insert((table.id, event))
+        {
+            return Ok(());
+        }
+        let rows = TriggerRows { old: None, new: None, assigned };
+        for trigger in self.triggers_of(table) {
+            if trigger.is_called(
+                (TriggerTiming::Before, event, false),
+                (table, rows),
+                &self.eval,
+            )? {
+                TriggerCall::new(trigger, table, event, rows).execute(None, &self.caller())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the calls of the AFTER STATEMENT triggers of a change; earlier ones of the same
+    /// event in the queue are dropped.
+    pub(crate) fn queue_after_statement(
+        &self,
+        table: &Arc<Table>,
+        (event, assigned): (TriggerEvent, &[usize]),
+    ) -> Result<()> {
+        let Some(queue) = &self.constraint_queue else { return Ok(()) };
+        let rows = TriggerRows { old: None, new: None, assigned };
+        for trigger in self.triggers_of(table) {
+            if !trigger.is_called(
+                (TriggerTiming::After, event, false),
+                (table, rows),
+                &self.eval,
+            )? {
+                continue;
+            }
+            queue.cancel_statement_call(trigger, event);
+            queue.queue_call(TriggerCall::new(trigger, table, event, rows), self)?;
+        }
+        Ok(())
     }
 
     /// Checks the references of the changed rows, after they are staged.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use types::Datum;
 
+use crate::ast::TriggerEvent;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::conflict::ConflictWriter;
@@ -15,13 +16,19 @@ use crate::plan::InsertPlan;
 /// Sink that stages new rows of a table, in batches of about a thousand.
 pub struct RowSink {
     changes: RowChanges<'static>,
+    table: Arc<Table>,
     context: Context,
 }
 
 impl RowSink {
     /// Returns a sink for a table.
-    pub fn new(table: Arc<Table>, context: Context) -> RowSink {
-        RowSink { changes: RowChanges::new(&table, "inserted", &[], None), context }
+    ///
+    /// # Errors
+    ///
+    /// Errors of BEFORE STATEMENT triggers.
+    pub fn new(table: Arc<Table>, context: Context) -> Result<RowSink> {
+        context.call_before_statement(&table, (TriggerEvent::Insert, &[]))?;
+        Ok(RowSink { changes: RowChanges::new(&table, "inserted", &[], None), table, context })
     }
 
     /// Returns the number of pushed rows that are not staged yet: an error of the next push or of
@@ -42,7 +49,9 @@ impl RowSink {
     ///
     /// 23505 if the key of this row, or of one pushed before, exists; errors of observers.
     pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
-        self.changes.complete(values, &self.context)?;
+        if !self.changes.complete(values, &self.context)? {
+            return Ok(());
+        }
         self.changes.insert(values, &self.context)?;
         self.changes.add(values, &self.context)
     }
@@ -53,7 +62,9 @@ impl RowSink {
     ///
     /// See [`RowSink::push`].
     pub fn finish(self) -> Result<u64> {
-        Ok(self.changes.finish(&self.context)?.row_count)
+        let outcome = self.changes.finish(&self.context)?;
+        self.context.queue_after_statement(&self.table, (TriggerEvent::Insert, &[]))?;
+        Ok(outcome.row_count)
     }
 }
 

@@ -67,7 +67,9 @@ impl<'a> Merge<'a> {
             for value in values {
                 new.push(value.eval_row(&row, &self.context.eval)?);
             }
-            self.changes.complete(&mut new, self.context)?;
+            if !self.changes.complete(&mut new, self.context)? {
+                return Ok(());
+            }
             self.changes.insert(&new, self.context)?;
             self.changes.add(&new, self.context)?;
         }
@@ -127,9 +129,11 @@ impl<'a> Merge<'a> {
         let changes = &mut self.changes;
         match action {
             Some(MergeAction::Update(set)) => {
-                changes.update(key, (&newest, &row), set, self.context)?;
+                if changes.update(key, (&newest, &row), set, self.context)?.is_none() {
+                    return Ok(None);
+                }
             }
-            Some(MergeAction::Delete) => changes.delete(key, &newest, self.context)?,
+            Some(MergeAction::Delete) if changes.delete(key, &newest, self.context)? => {}
             _ => return Ok(None),
         }
         changes.add(&newest, self.context)?;

@@ -62,6 +62,7 @@ pub mod key_updates;
 mod row_writer;
 mod hidden_keys;
 mod target_rows;
+pub mod triggers;
 pub mod constraint_queue;
 mod row_changes;
 mod update;

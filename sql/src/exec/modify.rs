@@ -8,9 +8,12 @@
 
 use std::sync::Arc;
 
+use crate::ast::TriggerEvent;
+use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::cte::CteRows;
 use crate::exec::{Context, ModifyOutcome, build, insert, merge, update};
+use crate::logical::{Assignment, MergeAction, OnConflict};
 use crate::plan::{Node, Plan, PlanRoot, WithPart};
 
 /// Executes a data-changing plan. Writes staged before an error remain staged: the caller rolls
@@ -73,6 +76,72 @@ impl WithParts<'_> {
 }
 
 fn run(root: &PlanRoot, context: &Arc<Context>) -> Result<ModifyOutcome> {
+    let has_triggers = target_of(root).is_some_and(|table| !context.triggers_of(table).is_empty());
+    let events = if has_triggers { statement_events(root) } else { Vec::new() };
+    for (table, event, assigned) in &events {
+        context.call_before_statement(table, (*event, assigned))?;
+    }
+    let outcome = change(root, context)?;
+    for (table, event, assigned) in events.iter().rev() {
+        context.queue_after_statement(table, (*event, assigned))?;
+    }
+    Ok(outcome)
+}
+
+/// Returns the table that a plan changes.
+fn target_of(root: &PlanRoot) -> Option<&Arc<Table>> {
+    match root {
+        PlanRoot::Insert(insert) => Some(&insert.table),
+        PlanRoot::Change(change) => Some(&change.table),
+        PlanRoot::Merge(merge) => Some(&merge.table),
+        PlanRoot::Query(_) => None,
+    }
+}
+
+/// Returns the events of statement triggers in the order of BEFORE triggers, each with the
+/// assigned columns.
+fn statement_events(root: &PlanRoot) -> Vec<(&Arc<Table>, TriggerEvent, Vec<usize>)> {
+    let columns =
+        |set: &[Assignment]| set.iter().map(|assignment| assignment.column).collect::<Vec<_>>();
+    match root {
+        PlanRoot::Insert(insert) => {
+            let updated = match &insert.on_conflict {
+                OnConflict::Error | OnConflict::Ignore { .. } => None,
+                OnConflict::Overwrite => Some(insert.named_columns.clone()),
+                OnConflict::Update { assignments, .. } => Some(columns(assignments)),
+            };
+            let updated = updated.map(|columns| (&insert.table, TriggerEvent::Update, columns));
+            let inserted = (&insert.table, TriggerEvent::Insert, Vec::new());
+            std::iter::once(inserted).chain(updated).collect()
+        }
+        PlanRoot::Change(change) => vec![match &change.assignments {
+            Some(set) => (&change.table, TriggerEvent::Update, columns(set)),
+            None => (&change.table, TriggerEvent::Delete, Vec::new()),
+        }],
+        PlanRoot::Merge(merge) => {
+            let mut updated: Option<Vec<usize>> = None;
+            let (mut inserts, mut deletes) = (false, false);
+            for clause in &merge.clauses {
+                match &clause.action {
+                    MergeAction::Insert(_) => inserts = true,
+                    MergeAction::Delete => deletes = true,
+                    MergeAction::Update(set) => {
+                        updated.get_or_insert_default().extend(columns(set));
+                    }
+                    MergeAction::Nothing => {}
+                }
+            }
+            let inserted = inserts.then(|| (TriggerEvent::Insert, Vec::new()));
+            let updated = updated.map(|columns| (TriggerEvent::Update, columns));
+            let deleted = deletes.then(|| (TriggerEvent::Delete, Vec::new()));
+            let events = [inserted, updated, deleted].into_iter().flatten();
+            events.map(|(event, columns)| (&merge.table, event, columns)).collect()
+        }
+        PlanRoot::Query(_) => Vec::new(),
+    }
+}
+
+fn change(root: &PlanRoot, context: &Arc<Context>) -> Result<ModifyOutcome> {
     match root {
         PlanRoot::Insert(insert) => insert::run(insert, context),
         PlanRoot::Change(change) => update::run(change, context),

@@ -7,15 +7,18 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use store::CellBatch;
 use store::transaction::{LockMode, LockWait};
 use types::Datum;
 
+use crate::ast::{TriggerEvent, TriggerTiming};
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::hidden_keys::RowIdAllocator;
 use crate::exec::row_writer::{RowWriter, WrittenCells, previous};
 use crate::exec::target_rows::{ReturningCollector, check_views, refuse_changed};
+use crate::exec::triggers::TriggerRows;
 use crate::exec::{Context, ModifyOutcome};
 use crate::logical::{Assignment, Returning};
 use crate::plan::ViewCheckPlan;
@@ -56,42 +59,84 @@ impl<'a> RowChanges<'a> {
         }
     }
 
-    /// Assigns the hidden key of a new row and computes its generated columns.
-    pub(super) fn complete(&mut self, values: &mut [Datum], context: &Context) -> Result<()> {
+    /// Assigns the hidden key of a new row, calls BEFORE triggers and computes generated columns.
+    /// Returns false if a trigger skips the row.
+    pub(super) fn complete(&mut self, values: &mut [Datum], context: &Context) -> Result<bool> {
         self.numbers.assign(values, context)?;
-        Ok(self.table.generate(values, &context.eval)?)
+        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
+            // The triggers see the rows before.
+            self.writer.flush(context)?;
+            self.clear_generated(values);
+            let rows = TriggerRows { old: None, new: Some(&*values), assigned: &[] };
+            let new = context.call_before_row(&self.table, TriggerEvent::Insert, rows)?;
+            let Some(new) = new else { return Ok(false) };
+            values.clone_from_slice(&new);
+        }
+        self.table.generate(values, &context.eval)?;
+        Ok(true)
+    }
+
+    /// Generated columns are computed after BEFORE triggers.
+    fn clear_generated(&self, row: &mut [Datum]) {
+        self.table.generated.iter().for_each(|column| row[*column] = Datum::Null);
     }
 
     /// Inserts a complete row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         self.writer.refuse_nulls(values, context)?;
-        context.row_changed(&self.table, None, Some(values))?;
+        let rows = TriggerRows { old: None, new: Some(values), assigned: &[] };
+        context.row_changed(&self.table, rows)?;
         self.writer.insert(values, context)
     }
 
-    /// Updates a row that is locked and was read into `cells`, and returns the new values. The
-    /// assignments are evaluated over `row`; `old` has the row's values in front.
+    /// Updates a row that is locked and was read into `cells`, and returns the new values; `None`
+    /// if a BEFORE trigger skips it. The assignments are evaluated over `row`; `old` has the row's
+    /// values in front.
     pub(super) fn update(
         &mut self,
         key: Vec<u8>,
         (old, row): (&[Datum], &[Datum]),
         assignments: &[Assignment],
         context: &Context,
-    ) -> Result<Vec<Datum>> {
+    ) -> Result<Option<Vec<Datum>>> {
         let mut new = old[..self.table.columns.len()].to_vec();
         for assignment in assignments {
             new[assignment.column] = assignment.value.eval_row(row, &context.eval)?;
         }
+        let columns = assignments.iter().map(|assignment| assignment.column).collect();
+        self.update_to(key, (old, new), columns, context)
+    }
+
+    /// Updates a row as [`RowChanges::update`] does, given the new values of the assigned columns.
+    pub(super) fn update_to(
+        &mut self,
+        key: Vec<u8>,
+        (old, mut new): (&[Datum], Vec<Datum>),
+        columns: SmallVec<[usize; 8]>,
+        context: &Context,
+    ) -> Result<Option<Vec<Datum>>> {
+        let mut changed = columns.clone();
+        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
+            refuse_changed((&self.table, &key), self.done, context)?;
+            self.writer.flush(context)?;
+            self.clear_generated(&mut new);
+            let rows = TriggerRows { old: Some(old), new: Some(&new), assigned: &columns };
+            let given = context.call_before_row(&self.table, TriggerEvent::Update, rows)?;
+            let Some(given) = given else { return Ok(None) };
+            new = given;
+            changed.extend((0..new.len()).filter(|at| old[*at] != new[*at]));
+        }
         self.table.generate(&mut new, &context.eval)?;
         refuse_changed((&self.table, &key), self.done, context)?;
-        let columns = assignments.iter().map(|assignment| assignment.column);
-        self.replace(key, (old, &new), columns, context)?;
-        Ok(new)
+        let rows = TriggerRows { old: Some(old), new: Some(&new), assigned: &columns };
+        context.row_changed(&self.table, rows)?;
+        self.replace(key, (old, &new), changed, context)?;
+        Ok(Some(new))
     }
 
     /// Stages the new version of a row that is locked and was read into `cells`, with changes of
     /// these columns; a new key means a delete and an insert.
-    pub(super) fn replace(
+    fn replace(
         &mut self,
         key: Vec<u8>,
         (old, new): (&[Datum], &[Datum]),
@@ -99,7 +144,6 @@ impl<'a> RowChanges<'a> {
         context: &Context,
     ) -> Result<()> {
         let (table, writer) = (&*self.table, &mut self.writer);
-        context.row_changed(table, Some(old), Some(new))?;
         let is_changed = |column: usize| old[column] != new[column];
         let transaction = &context.transaction;
         // Foreign keys can reference the changed columns.
@@ -125,12 +169,27 @@ impl<'a> RowChanges<'a> {
         context.key_updates.note(transaction, before, row, to, context.work_mem())
     }
 
-    /// Deletes a row that is locked and was read into `cells`.
-    pub(super) fn delete(&mut self, key: Vec<u8>, old: &[Datum], context: &Context) -> Result<()> {
+    /// Deletes a row that is locked and was read into `cells`. Returns false if a BEFORE trigger
+    /// skips it.
+    pub(super) fn delete(
+        &mut self,
+        key: Vec<u8>,
+        old: &[Datum],
+        context: &Context,
+    ) -> Result<bool> {
+        let rows = TriggerRows { old: Some(old), new: None, assigned: &[] };
+        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
+            refuse_changed((&self.table, &key), self.done, context)?;
+            self.writer.flush(context)?;
+            if context.call_before_row(&self.table, TriggerEvent::Delete, rows)?.is_none() {
+                return Ok(false);
+            }
+        }
         refuse_changed((&self.table, &key), self.done, context)?;
         let previous = previous(&self.table, &mut self.cells);
         self.writer.delete((key, old), previous, context)?;
-        context.row_changed(&self.table, Some(old), None)
+        context.row_changed(&self.table, rows)?;
+        Ok(true)
     }
 
     /// Counts a changed row, after the check options of views; computes RETURNING over its values

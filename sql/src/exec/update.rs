@@ -39,9 +39,11 @@ pub(super) fn run(plan: &RowChangePlan, context: &Arc<Context>) -> Result<Modify
         match &plan.assignments {
             Some(assignments) => {
                 let new = changes.update(target.key, (&row, &row), assignments, context)?;
+                let Some(new) = new else { continue };
                 row.splice(..new.len(), new);
             }
-            None => changes.delete(target.key, &row, context)?,
+            None if !changes.delete(target.key, &row, context)? => continue,
+            None => {}
         }
         changes.add(&row, context)?;
     }

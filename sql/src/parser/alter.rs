@@ -22,6 +22,9 @@ impl TokenCursor<'_> {
         {
             return self.alter_role(noun, position);
         }
+        if self.take_word("trigger") {
+            return self.alter_trigger();
+        }
         if let Some(kind) = self.object_kind() {
             return self.alter_object(kind, position);
         }

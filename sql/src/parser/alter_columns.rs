@@ -6,7 +6,7 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
     ColumnAttribute, CreateTable, Ident, OptionValue, StorageKind, TableAttribute, TableChange,
-    TableName,
+    TableName, TriggerFiring, TriggerSelection,
 };
 
 /// Pseudo-types of CREATE TABLE that are not types.
@@ -343,19 +343,26 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Reads `{ENABLE | DISABLE} TRIGGER {ALL | USER | name}`; there are no user-defined triggers.
+    /// Reads `{ENABLE [REPLICA | ALWAYS] | DISABLE} TRIGGER {ALL | USER | name}`.
     fn triggers(&mut self) -> Result<TableAttribute> {
         let enabled = self.take_word("enable");
         if !enabled {
             self.expect_words(&["disable"])?;
         }
-        let is_special = enabled && (self.take_word("replica") || self.take_word("always"));
+        let firing = match enabled {
+            false => TriggerFiring::Disabled,
+            true if self.take_word("replica") => TriggerFiring::Replica,
+            true if self.take_word("always") => TriggerFiring::Always,
+            true => TriggerFiring::Origin,
+        };
         self.expect_words(&["trigger"])?;
-        Ok(match is_special {
-            false if self.take_word("all") => TableAttribute::AllTriggers { enabled },
-            false if self.take_word("user") => TableAttribute::Unchanged,
-            _ => TableAttribute::Trigger(self.name()?),
-        })
+        let is_named = matches!(firing, TriggerFiring::Replica | TriggerFiring::Always);
+        let selection = match is_named {
+            false if self.take_word("all") => TriggerSelection::All,
+            false if self.take_word("user") => TriggerSelection::User,
+            _ => TriggerSelection::Named(self.name()?),
+        };
+        Ok(TableAttribute::Triggers(selection, firing))
     }
 
     /// Reads an attribute of a table that has no effect; `None` for anything else.

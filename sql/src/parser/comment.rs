@@ -34,6 +34,11 @@ impl TokenCursor<'_> {
             }
             return Ok(CommentSubject::Constraint(name, self.table_name()?));
         }
+        if self.take_word("trigger") {
+            let name = self.name()?;
+            self.expect_words(&["on"])?;
+            return Ok(CommentSubject::Trigger(name, self.table_name()?));
+        }
         if self.take_word("database") {
             return Ok(CommentSubject::Database(self.name()?));
         }

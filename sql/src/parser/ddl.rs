@@ -33,6 +33,15 @@ impl TokenCursor<'_> {
                 self.expect_words(&["or", "replace"])?;
                 self.create_function(true)
             }
+            "trigger" => self.create_trigger(false),
+            "event" => Err(ParseError::unsupported("CREATE EVENT TRIGGER", position)),
+            "constraint" if self.nth_word_is(1, "trigger") => self.create_trigger(false),
+            "or" if self.is_words(&["or", "replace", "trigger"])
+                || self.is_words(&["or", "replace", "constraint", "trigger"]) =>
+            {
+                self.expect_words(&["or", "replace"])?;
+                self.create_trigger(true)
+            }
             "schema" => self.create_schema(),
             "role" | "user" | "group" if !self.nth_word_is(1, "mapping") => {
                 let noun = self.role_noun().unwrap_or_default();

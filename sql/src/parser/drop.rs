@@ -14,6 +14,9 @@ impl TokenCursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
         let position = self.position();
         self.expect_words(&["drop"])?;
+        if self.take_word("trigger") {
+            return self.drop_trigger();
+        }
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }
@@ -74,7 +77,7 @@ impl TokenCursor<'_> {
 
     /// Reads the rest of DROP for kinds of objects that are not supported.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
-        let of_table = ["trigger", "rule", "policy"];
+        let of_table = ["rule", "policy"];
         let others = ["publication", "server", "database"];
         let kind = self.peek_word();
         if !of_table.iter().chain(&others).any(|known| **known == kind) {

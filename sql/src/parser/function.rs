@@ -126,9 +126,9 @@ impl TokenCursor<'_> {
     }
 
     fn returns(&mut self) -> Result<Returns> {
-        if let of @ ("trigger" | "event_trigger") = self.peek_word().as_str() {
-            let what = format!("RETURNS {of}");
-            let hint = "Triggers are not supported. Call the function from a statement.";
+        if self.is_word("event_trigger") {
+            let what = "RETURNS event_trigger";
+            let hint = "Set log_statement to ddl, or call the function from a statement.";
             return Err(ParseError::unsupported(what, self.position()).with_hint(hint));
         }
         if self.take_word("setof") {

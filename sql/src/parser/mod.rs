@@ -59,6 +59,7 @@ mod type_statement;
 mod extension;
 mod domain;
 mod function;
+mod trigger;
 mod text_references;
 mod alter;
 mod alter_columns;

@@ -90,6 +90,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
             interval(fields, *precision, position)
         }
         Parsed::Uuid => plain(DataType::Uuid),
+        Parsed::Trigger => plain(DataType::Trigger),
         Parsed::GeometricType(kind) => DataType::from_name(&kind.to_string())
             .map(SqlType::from)
             .ok_or_else(|| foreign_type(&kind.to_string(), position)),

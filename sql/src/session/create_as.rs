@@ -180,7 +180,7 @@ impl Session {
         let visible: Vec<usize> = table.visible_columns().collect();
         let mut row = vec![Datum::Null; table.columns.len()];
         let open = self.open.as_ref().expect("a statement was begun");
-        let mut sink = RowSink::new(Arc::clone(table), self.context(open, Vec::new()));
+        let mut sink = RowSink::new(Arc::clone(table), self.context(open, Vec::new()))?;
         while let Some(batch) = source.next()? {
             for at in 0..batch.row_count {
                 for (column, value) in visible.iter().zip(batch.row(at)) {

@@ -294,18 +294,25 @@ impl Session {
         }
     }
 
-    /// Rejects DDL and TRUNCATE of a table that an open cursor reads.
+    /// Rejects DDL and TRUNCATE of a table that an open cursor reads or a calling statement
+    /// changes.
     ///
     /// # Errors
     ///
     /// 55006
     pub(super) fn check_not_in_use(&self, statement: &Statement) -> Result<()> {
         let is_table = |object: &&ast::ObjectReference| object.kind == ast::ObjectKind::Table;
+        let constraints = self.open.as_ref().map(|open| &open.constraints);
+        let changed = constraints.map(|held| held.lock().in_use.clone()).unwrap_or_default();
         let named: Vec<&ast::TableName> = match statement {
-            _ if self.cursors.open.lock().is_empty() => return Ok(()),
+            _ if self.cursors.open.lock().is_empty() && changed.is_empty() => return Ok(()),
             Statement::Truncate(truncate) => truncate.names.iter().collect(),
             Statement::AlterTable(alter) => vec![&alter.name],
             Statement::CreateIndex(create) => vec![&create.table],
+            Statement::Trigger(trigger) => match &**trigger {
+                ast::TriggerStatement::Drop(drop) => vec![&drop.table],
+                _ => return Ok(()),
+            },
             Statement::Drop(drop) => {
                 drop.objects.iter().filter(is_table).map(|object| &object.name).collect()
             }
@@ -314,7 +321,10 @@ impl Session {
         for name in named {
             // A missing table is reported by the statement.
             let Ok(table) = self.table(name) else { continue };
-            if self.cursors.open.lock().values().any(|cursor| cursor.reads.contains(&table.id)) {
+            let is_read = |table: TableId| {
+                self.cursors.open.lock().values().any(|cursor| cursor.reads.contains(&table))
+            };
+            if changed.contains(&table.id) || is_read(table.id) {
                 let verb = match statement {
                     Statement::Truncate(_) => "TRUNCATE",
                     other => other.tag(),

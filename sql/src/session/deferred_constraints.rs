@@ -1,4 +1,5 @@
-//! Deferred constraints: foreign keys and unique keys that are checked at commit.
+//! Deferred constraints: foreign keys and unique keys that are checked at commit, and constraint
+//! triggers that are called then.
 //!
 //! A deferred constraint is checked after the statement like any other, but a violation is queued
 //! ([`ReferenceCheck`]) instead of raised, and checked again by COMMIT or SET CONSTRAINTS
@@ -6,6 +7,7 @@
 //! added, is no violation. Referential actions (CASCADE, SET NULL, SET DEFAULT) and RESTRICT are
 //! never deferred, as in PostgreSQL.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use types::Datum;
@@ -17,6 +19,7 @@ use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::constraint_queue::{DeferrableKey, ForeignKeyCheck, KeyChange, ReferenceCheck};
 use crate::exec::memory;
+use crate::exec::triggers::TriggerCall;
 use crate::session::Session;
 use crate::session::referential_actions::ReferentialActions;
 use crate::session::statement_executor::StatementExecutor;
@@ -32,7 +35,9 @@ pub(crate) struct DeferredConstraints {
     checks: Vec<ReferenceCheck>,
     /// Keys of deferred unique constraints that more than one row had.
     keys: Vec<DeferrableKey>,
-    /// Size of `checks` in bytes.
+    /// Calls of deferred constraint triggers, in the order of the changes.
+    calls: VecDeque<TriggerCall>,
+    /// Size of `checks` and `calls` in bytes.
     bytes: usize,
 }
 
@@ -57,6 +62,28 @@ impl DeferredConstraints {
         Ok(())
     }
 
+    /// Returns whether a call of a trigger is deferred now.
+    pub(crate) fn is_call_deferred(&self, call: &TriggerCall) -> bool {
+        let record = &call.trigger.record;
+        self.is_deferred(call.table.oid, &record.name, record.deferral)
+    }
+
+    /// Queues a call of a constraint trigger.
+    pub(crate) fn defer_call(&mut self, call: TriggerCall, work_mem: usize) -> Result<()> {
+        self.bytes += call.bytes();
+        memory::check(self.bytes, work_mem)?;
+        self.calls.push_back(call);
+        Ok(())
+    }
+
+    /// Removes and returns the first queued call, or the first one that is not deferred now.
+    fn take_call(&mut self, all: bool) -> Option<TriggerCall> {
+        let at = self.calls.iter().position(|call| all || !self.is_call_deferred(call))?;
+        let call = self.calls.remove(at)?;
+        self.bytes = self.bytes.saturating_sub(call.bytes());
+        Some(call)
+    }
+
     /// Queues a duplicate key for the deferred check.
     pub(crate) fn defer_key(&mut self, key: DeferrableKey) {
         if !self.keys.contains(&key) {
@@ -76,7 +103,8 @@ impl DeferredConstraints {
             KeyChange::Removal(_) => check.foreign_key.key.table,
         };
         let of_keys = self.keys.iter().map(|key| key.table);
-        self.checks.iter().map(of_check).chain(of_keys).collect()
+        let of_calls = self.calls.iter().map(|call| call.table.oid);
+        self.checks.iter().map(of_check).chain(of_keys).chain(of_calls).collect()
     }
 }
 
@@ -124,6 +152,10 @@ impl StatementExecutor {
         self.check_deferred_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
         let deferred = open.constraints.lock().deferred.clone();
+        if !deferred.calls.is_empty() && self.call_deferred(all)? {
+            // They may have changed rows.
+            return self.check_deferred(all);
+        }
         if deferred.checks.is_empty() {
             return Ok(());
         }
@@ -143,10 +175,27 @@ impl StatementExecutor {
         }
         if let Some(open) = &self.open {
             let deferred = &mut open.constraints.lock().deferred;
-            deferred.bytes = rest.iter().map(ReferenceCheck::bytes).sum();
+            deferred.bytes = rest.iter().map(ReferenceCheck::bytes).sum::<usize>()
+                + deferred.calls.iter().map(TriggerCall::bytes).sum::<usize>();
             deferred.checks = rest;
         }
         Ok(())
+    }
+}
+
+impl StatementExecutor {
+    /// Calls deferred constraint triggers: all of them, or those that are no longer deferred.
+    /// Returns whether there was one.
+    fn call_deferred(&mut self, all: bool) -> Result<bool> {
+        let mut has_called = false;
+        loop {
+            let Some(open) = &self.open else { return Ok(has_called) };
+            let call = open.constraints.lock().deferred.take_call(all);
+            let Some(call) = call else { return Ok(has_called) };
+            has_called = true;
+            self.begin_statement();
+            ReferentialActions::new(self, Arc::default()).call(&call)?;
+        }
     }
 }
 
@@ -188,7 +237,12 @@ fn constraints_named(
             {
                 found.push((table.oid, wanted.clone()));
             }
+            let trigger = table.trigger(wanted).filter(|one| one.record.is_constraint);
+            if trigger.is_some_and(|one| one.record.deferral != Deferral::Never) {
+                found.push((table.oid, wanted.clone()));
+            }
             known |= key.is_some()
+                || trigger.is_some()
                 || table.primary_key_name == *wanted
                 || table.indexes.iter().any(|index| index.constraint && index.name == *wanted)
                 || table.constraints.checks.iter().any(|check| check.name == *wanted);

@@ -18,9 +18,10 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec;
 use crate::exec::constraint_queue::{
-    ConstraintQueue, ForeignKeyCheck, KeyChange, REFERENCES_MAX, ReferenceCheck, TableConstraints,
-    key_text, violated,
+    ConstraintQueue, ForeignKeyCheck, KeyChange, QueuedCheck, REFERENCES_MAX, ReferenceCheck,
+    TableConstraints, key_text, violated,
 };
+use crate::exec::triggers::TriggerCall;
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
 use crate::session::deferred_constraints::DeferredConstraints;
@@ -37,6 +38,8 @@ pub(super) struct ReferentialActions<'a> {
     executor: &'a mut StatementExecutor,
     /// Queue of the statement, also for the changes of actions.
     queue: Arc<ConstraintQueue>,
+    /// Context of trigger calls.
+    call_context: Option<Context>,
 }
 
 impl StatementExecutor {
@@ -48,9 +51,28 @@ impl StatementExecutor {
     ) -> Result<ModifyOutcome> {
         let queue = self.constraint_queue(&planned.writes)?;
         let context = Context { constraint_queue: queue.clone(), ..context };
-        let outcome = exec::modify(&planned.plan, context)?;
-        self.process_queue(queue)?;
-        Ok(outcome)
+        let Some(queue) = queue else { return exec::modify(&planned.plan, context) };
+        let in_use = self.use_tables(&planned.writes);
+        let outcome = exec::modify(&planned.plan, context)
+            .and_then(|outcome| self.process_queue(Some(queue)).map(|()| outcome));
+        self.release_tables(in_use);
+        outcome
+    }
+
+    /// Records tables that a statement changes, against DDL of the functions that it calls.
+    /// Returns the number of those of the calling statements.
+    fn use_tables(&self, tables: &[TableId]) -> usize {
+        let Some(open) = &self.open else { return 0 };
+        let in_use = &mut open.constraints.lock().in_use;
+        in_use.extend_from_slice(tables);
+        in_use.len() - tables.len()
+    }
+
+    /// Returns to the number of tables in use before [`StatementExecutor::use_tables`].
+    fn release_tables(&self, count: usize) {
+        if let Some(open) = &self.open {
+            open.constraints.lock().in_use.truncate(count);
+        }
     }
 
     /// Returns the constraint queue for writes to these tables, and locks the tables of the
@@ -111,7 +133,7 @@ impl ReferentialActions<'_> {
         executor: &mut StatementExecutor,
         queue: Arc<ConstraintQueue>,
     ) -> ReferentialActions<'_> {
-        ReferentialActions { executor, queue }
+        ReferentialActions { executor, queue, call_context: None }
     }
 
     /// Processes the queue in its order; consecutive references are checked together.
@@ -120,8 +142,10 @@ impl ReferentialActions<'_> {
         let mut references = Vec::new();
         loop {
             let next = self.queue.next();
-            let is_reference =
-                next.as_ref().is_some_and(|check| matches!(check.change, KeyChange::Reference(_)));
+            let is_reference = next.as_ref().is_some_and(|next| match next {
+                QueuedCheck::Reference(check) => matches!(check.change, KeyChange::Reference(_)),
+                QueuedCheck::Call(_) => false,
+            });
             let is_complete = !is_reference || references.len() >= REFERENCES_MAX;
             if is_complete && !references.is_empty() {
                 let context = self.context(&[], None);
@@ -133,10 +157,36 @@ impl ReferentialActions<'_> {
             }
             match next {
                 None => return self.queue.raise_violation(),
-                Some(check) if is_reference => references.push(check),
-                Some(check) => self.react(check)?,
+                Some(QueuedCheck::Reference(check)) if is_reference => references.push(check),
+                Some(QueuedCheck::Reference(check)) => self.react(check)?,
+                Some(QueuedCheck::Call(call)) => self.call_or_defer(call)?,
             }
         }
+    }
+
+    /// Calls an AFTER trigger, or queues the call for the end of the transaction.
+    fn call_or_defer(&mut self, call: TriggerCall) -> Result<()> {
+        let work_mem = self.executor.settings.parsed().work_mem_bytes;
+        if let Some(open) = &self.executor.open {
+            let deferred = &mut open.constraints.lock().deferred;
+            if deferred.is_call_deferred(&call) {
+                return deferred.defer_call(call, work_mem);
+            }
+        }
+        self.call(&call)
+    }
+
+    /// Calls an AFTER trigger.
+    pub(super) fn call(&mut self, call: &TriggerCall) -> Result<()> {
+        self.transaction().begin_statement();
+        let context = match &self.call_context {
+            Some(context) => context,
+            None => {
+                let context = self.context(&[], None);
+                self.call_context.insert(context)
+            }
+        };
+        self.queue.call(call, context.system.as_ref())
     }
 
     /// Executes the referential action of a removed key; a possible violation of a deferred
@@ -319,12 +369,13 @@ fn action(check: &ReferenceCheck) -> ReferentialAction {
 }
 
 /// Returns the written tables and those that referential actions write to; empty if there is no
-/// foreign key and no deferrable UNIQUE constraint.
+/// foreign key, no deferrable UNIQUE constraint and no trigger.
 fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     let written = tables.iter().filter_map(|table| catalog.table_stored(*table));
     let mut found: Vec<Arc<Table>> = written.cloned().collect();
     let is_concerned = |table: &Arc<Table>| {
         !table.foreign_keys.is_empty()
+            || !table.triggers.is_empty()
             || catalog.referencing(table.oid).next().is_some()
             || table.indexes.iter().any(|index| index.deferral != Deferral::Never)
     };
@@ -355,7 +406,9 @@ fn queue_of(
         let is_deferred = deferred
             .is_some_and(|modes| modes.is_deferred(referencing.oid, &key.name, key.deferral));
         // A premature violation of a deferred constraint is checked again later.
-        let at_once = is_deferred || tables.iter().all(|one| one.oid != referenced.oid);
+        // Triggers may write it, too.
+        let at_once = is_deferred
+            || tables.iter().all(|one| one.oid != referenced.oid && one.triggers.is_empty());
         let (key, referencing) = (key.clone(), Arc::clone(referencing));
         Some(Arc::new(ForeignKeyCheck { key, referencing, referenced, at_once, is_deferred }))
     };
@@ -371,11 +424,13 @@ fn queue_of(
             checks.iter().find(|one| one.referencing.oid == referencing.oid && one.key == *key)
         });
         let deferrable = table.indexes.iter().filter(|one| one.deferral != Deferral::Never);
+        let called = table.triggers.iter().filter(|one| one.record.fires_in(is_replica));
         let constraints = TableConstraints {
             table: table.oid,
             references: own.cloned().collect(),
             referencing: others.cloned().collect(),
             unique: deferrable.cloned().collect(),
+            triggers: called.cloned().collect(),
         };
         queue.add(table.id, constraints);
     }

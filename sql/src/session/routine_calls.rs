@@ -49,6 +49,8 @@ pub(super) fn too_deep() -> Error {
 #[derive(Clone, Default)]
 pub(super) struct CallStack {
     depth: usize,
+    /// Nesting depth of trigger calls: `pg_trigger_depth()`.
+    pub(super) trigger_depth: usize,
     /// Plans of one top-level statement and all functions that it calls.
     plans: Option<Arc<RoutinePlans>>,
 }
@@ -118,7 +120,8 @@ impl SessionRoutines {
     fn work(&self, source: &SystemContext) -> StatementExecutor {
         let open = OpenTransaction::for_function(&self.seen, &source.settings, &source.transaction);
         let plans = self.called.plans.clone().unwrap_or_default();
-        let called = CallStack { depth: self.called.depth + 1, plans: Some(plans) };
+        let CallStack { depth, trigger_depth, .. } = self.called;
+        let called = CallStack { depth: depth + 1, trigger_depth, plans: Some(plans) };
         let (around, settings) = (Arc::clone(&self.around), source.settings.clone());
         let snapshots = SnapshotPolicy::Session;
         StatementExecutor {
@@ -155,6 +158,8 @@ impl SessionRoutines {
                 ..worker
             }))
         });
+        let is_trigger = usize::from(function.is_trigger());
+        session.call_stack.trigger_depth = self.called.trigger_depth + is_trigger;
         let is_volatile = function.record.volatility == Volatility::Volatile;
         session.snapshots = match is_volatile {
             true => SnapshotPolicy::Inner,

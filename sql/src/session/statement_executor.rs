@@ -509,6 +509,7 @@ impl StatementExecutor {
             own_objects: Arc::clone(&self.objects),
             cancelled: Arc::clone(&self.stop.stop),
             constants: Arc::clone(&self.constants),
+            trigger_depth: self.call_stack.trigger_depth,
             routines: Arc::new(SessionRoutines::new(self, open, view)),
         })
     }

@@ -85,6 +85,8 @@ pub(crate) struct TransactionConstraints {
     tables: Vec<(TableId, TableLockMode)>,
     /// Deferred-constraint state.
     pub deferred: DeferredConstraints,
+    /// Tables that running statements with triggers or foreign keys change.
+    pub in_use: Vec<TableId>,
 }
 
 /// Transaction state that statements of functions share.

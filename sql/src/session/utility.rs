@@ -6,18 +6,19 @@
 
 use std::sync::Arc;
 
-use store::Sequence;
 use store::transaction::{LockMode, LockWait};
+use store::{Sequence, TableId};
 use types::expr::{EvalContext, Expr};
 use types::{Datum, SqlType};
 
 use crate::activity::SessionPlans;
 use crate::advisory::AdvisoryLevel;
 use crate::ast;
-use crate::ast::{AlterTableAction, SetScope, Statement, TypeStatement};
+use crate::ast::{AlterTableAction, SetScope, Statement, TriggerEvent, TypeStatement};
 use crate::binder::{self, NameContext, SessionConstants, TableClause};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::Table;
+use crate::catalog::trigger::Trigger;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
 use crate::ddl;
@@ -62,6 +63,7 @@ impl Session {
             Statement::CreateIndex(create) if create.concurrently && !create.is_async => {
                 self.create_concurrently(create)?;
             }
+            Statement::Truncate(truncate) => self.run_truncate(statement, truncate)?,
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
             Statement::Do(block) => self.run_do(block)?,
             Statement::Reindex(reindex) => self.run_reindex(reindex)?,
@@ -258,6 +260,34 @@ impl Session {
         }
         let (system, constants) = (Arc::clone(&self.engine), self.constants.clone());
         self.in_ddl(statement.tag(), |ddl| define(ddl, statement, (&system, &constants)))
+    }
+
+    /// Executes TRUNCATE with its triggers.
+    fn run_truncate(&mut self, statement: &Statement, truncate: &ast::Truncate) -> Result<()> {
+        let tables = self.in_ddl(statement.tag(), |ddl| ddl.tables_to_truncate(truncate))?;
+        let of_event =
+            |trigger: &Arc<Trigger>| trigger.record.events.contains(&TriggerEvent::Truncate);
+        if !tables.iter().any(|table| table.triggers.iter().any(of_event)) {
+            return self.run_ddl(statement);
+        }
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        let queue = self.constraint_queue(&ids)?;
+        for is_after in [false, true] {
+            let open = self.open.as_ref().expect("a statement was begun");
+            let context =
+                exec::Context { constraint_queue: queue.clone(), ..self.context(open, Vec::new()) };
+            for table in &tables {
+                let event = (TriggerEvent::Truncate, [].as_slice());
+                match is_after {
+                    false => context.call_before_statement(table, event)?,
+                    true => context.queue_after_statement(table, event)?,
+                }
+            }
+            if !is_after {
+                self.run_ddl(statement)?;
+            }
+        }
+        self.process_queue(queue)
     }
 
     /// Executes a DDL operation.
@@ -743,7 +773,7 @@ impl Session {
     fn for_each_store_table(
         &self,
         table: &Table,
-        act: impl Fn(&store::Store, store::TableId) -> store::Result<()>,
+        act: impl Fn(&store::Store, TableId) -> store::Result<()>,
     ) -> Result<()> {
         act(self.engine.store(), table.id)?;
         for index in &table.indexes {
@@ -802,6 +832,7 @@ fn define(
         }
         Statement::Type(statement) => ddl.change_types(statement),
         Statement::Function(statement) => ddl.change_functions(statement),
+        Statement::Trigger(statement) => ddl.change_triggers(statement),
         Statement::CreateSequence(create) => ddl.create_sequence(create),
         Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
         Statement::CreateIndex(create) => ddl.create_index(create),
@@ -861,6 +892,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::AlterSequence(_)
             | Statement::Type(_)
             | Statement::Function(_)
+            | Statement::Trigger(_)
             | Statement::CreateIndex(_)
             | Statement::AlterOptions(_)
     )

@@ -100,6 +100,8 @@ const PROC: u32 = 1_255;
 const NAMESPACE: u32 = 2_615;
 /// OID of `pg_type`.
 const TYPE: u32 = 1_247;
+/// OID of `pg_trigger`.
+pub(super) const TRIGGER: u32 = 2_620;
 /// OID of `pg_extension`.
 pub(super) const EXTENSION: u32 = 3_079;
 
@@ -328,6 +330,10 @@ impl CatalogObjects {
                 let mut schemas = catalog.schemas();
                 let schema = schemas.find(|schema| schema.oid == *number)?;
                 (NAMESPACE, schema_oid_of(schema), 0)
+            }
+            CommentSubjectKey::Trigger(table, name) => {
+                let trigger = catalog.table(*table)?.trigger(name)?;
+                (TRIGGER, user_oid(trigger.record.number), 0)
             }
             CommentSubjectKey::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
             CommentSubjectKey::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),

@@ -8,17 +8,21 @@ use types::expr::Expr;
 use types::inverted::InvertedClass;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, CheckOption, Collation, Deferral, IndexMethod, ReferentialAction};
+use crate::ast::{
+    self, CheckOption, Collation, Deferral, IndexMethod, ReferentialAction, TriggerEvent,
+};
 use crate::catalog::domain::{Domain, VALUE};
+use crate::catalog::function::FunctionRecord;
 use crate::catalog::record::IndexRecord;
 use crate::catalog::table::{Index, Table};
+use crate::catalog::trigger::TriggerRecord;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
 use crate::storage_options;
 use crate::system::catalog_objects::{
     CatalogConstraint, CatalogObjects, ConstraintRowKind, ForeignKeyTarget, SystemRelation,
-    SystemRelationKind, attribute_number,
+    SystemRelationKind, attribute_number, user_oid,
 };
 use crate::system::pg_catalog::index_record;
 use crate::system::views::DefinitionContext;
@@ -552,4 +556,76 @@ pub(super) fn rule(
         false => qualified(objects.namespace(relation.schema), &relation.name),
     };
     Some(format!("CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {name} DO INSTEAD {query}"))
+}
+
+/// `pg_get_triggerdef` of a trigger by its OID.
+pub(super) fn trigger(trigger: u32, reader: DeparseContext<'_>, layout: Layout) -> Option<String> {
+    let catalog = reader.catalog;
+    let tables = catalog.tables();
+    let of = |table: &Table| {
+        table.triggers.iter().find(|one| user_oid(one.record.number) == trigger).cloned()
+    };
+    let (table, found) = tables.iter().find_map(|table| Some((table, of(table)?)))?;
+    let record = &found.record;
+    let shown = |table: &Table| {
+        let is_found = catalog.display_name(&table.schema, &table.name, reader.path) == table.name;
+        match layout.pretty && is_found {
+            true => identifier(&table.name),
+            false => qualified(&table.schema, &table.name),
+        }
+    };
+    let mut out = format!(
+        "CREATE {}TRIGGER {} {} {} ON {} ",
+        if record.is_constraint { "CONSTRAINT " } else { "" },
+        identifier(&record.name),
+        record.timing.words(),
+        trigger_events(table, record),
+        shown(table)
+    );
+    if record.is_constraint {
+        if let Some(referenced) = record.referenced.and_then(|number| catalog.table(number)) {
+            out.push_str(&format!("FROM {} ", shown(referenced)));
+        }
+        out.push_str(match record.deferral {
+            Deferral::Never => "NOT DEFERRABLE INITIALLY IMMEDIATE ",
+            Deferral::Immediate => "DEFERRABLE INITIALLY IMMEDIATE ",
+            Deferral::Deferred => "DEFERRABLE INITIALLY DEFERRED ",
+        });
+    }
+    if record.has_transitions() {
+        out.push_str("REFERENCING ");
+    }
+    for (which, name) in [("OLD", &record.old_table), ("NEW", &record.new_table)] {
+        if let Some(name) = name {
+            out.push_str(&format!("{which} TABLE AS {} ", identifier(name)));
+        }
+    }
+    out.push_str(if record.is_row { "FOR EACH ROW " } else { "FOR EACH STATEMENT " });
+    if let Some(condition) = &record.condition {
+        let written = deparse::trigger_condition(condition, table, reader, layout);
+        out.push_str(&format!("WHEN ({}) ", written.unwrap_or_else(|_| condition.clone())));
+    }
+    let function = catalog.function(record.function)?;
+    let FunctionRecord { schema, name, .. } = &function.record;
+    let visible = catalog.functions_named(None, name, reader.path);
+    let name = match visible.iter().any(|one| one.oid() == function.oid()) {
+        true => identifier(name),
+        false => qualified(schema, name),
+    };
+    let arguments = record.arguments.iter().map(|one| format!("'{}'", one.replace('\'', "''")));
+    let arguments: Vec<String> = arguments.collect();
+    Some(format!("{out}EXECUTE FUNCTION {name}({})", arguments.join(", ")))
+}
+
+fn trigger_events(table: &Table, record: &TriggerRecord) -> String {
+    let event = |event: TriggerEvent| {
+        let columns = record.columns.iter();
+        let columns = columns.map(|at| identifier(&table.columns[*at as usize].name));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        match event {
+            TriggerEvent::Update if !columns.is_empty() => format!("UPDATE OF {columns}"),
+            other => other.word().to_owned(),
+        }
+    };
+    record.sorted_events().into_iter().map(event).collect::<Vec<_>>().join(" OR ")
 }

@@ -184,6 +184,7 @@ fn call(
             timestamptz(source.engine.opened_micros)
         }
         "pg_my_temp_schema" => Datum::Int8(0),
+        "pg_trigger_depth" => int4(source.trigger_depth),
         "txid_current" | "txid_current_if_assigned" => int8(source.transaction.id()),
         "age" => age(source, arguments[0].as_i64().unwrap_or_default()),
         "pg_current_xact_id" | "pg_current_xact_id_if_assigned" => {
@@ -364,7 +365,13 @@ fn defined(
             let pretty = is_true(arguments, 1);
             text_or_null(view.and_then(|view| definition::rule(view, &viewer, objects, pretty)))
         }
-        "pg_get_partkeydef" | "pg_get_statisticsobjdef_columns" | "pg_get_triggerdef" => {
+        "pg_get_triggerdef" => {
+            let viewer = source.viewer();
+            let path = viewer.search_path();
+            let layout = Layout { pretty: is_true(arguments, 1), ..Layout::QUERY };
+            text_or_null(definition::trigger(first, viewer.reader(&path), layout))
+        }
+        "pg_get_partkeydef" | "pg_get_statisticsobjdef_columns" => {
             // The catalog has no objects of this kind.
             Datum::Null
         }

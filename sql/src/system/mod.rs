@@ -170,6 +170,8 @@ pub struct SystemContext {
     pub cancelled: Arc<AtomicBool>,
     /// Values that are constant within the session.
     pub constants: Arc<SessionConstants>,
+    /// Nesting depth of the trigger calls around the statement.
+    pub trigger_depth: usize,
     /// Executes the user-defined functions that the statement calls.
     pub routines: Arc<dyn RoutineExecutor>,
 }

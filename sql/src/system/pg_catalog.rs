@@ -1,13 +1,13 @@
 //! Rows of the tables of `pg_catalog`, computed from the catalog.
 //!
-//! A table that is not listed in [`rows`] is empty, since there are no such objects: triggers,
+//! A table that is not listed in [`rows`] is empty, since there are no such objects:
 //! policies, partitions and so on.
 
 use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind};
+use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind, TriggerFiring};
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
@@ -17,21 +17,22 @@ use crate::catalog::record::{IdentityRecord, IndexRecord};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::catalog::user_type::UserType;
+use crate::catalog::trigger::Trigger;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
 use crate::storage_options;
 use crate::system::catalog_objects::{
     AUTHID, Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
     DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
-    SystemRelationKind, composite_relation_oid, extension_oid, hashed_oid, role_oid, schema_oid_of,
-    user_oid,
+    SystemRelationKind, attribute_number, composite_relation_oid, extension_oid, hashed_oid,
+    role_oid, schema_oid_of, user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
 use crate::system::pseudo_types;
 use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
-use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
+use crate::system::value::{array, bytes, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
     Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, usage, user_functions,
 };
@@ -91,6 +92,7 @@ pub(super) fn rows(
             here.map(|one| comment(shape, one)).collect()
         }
         "pg_auth_members" => memberships(shape, catalog),
+        "pg_trigger" => triggers(shape, catalog),
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
         "pg_available_extensions" => available_extensions(shape, catalog),
@@ -141,7 +143,9 @@ pub(super) fn class(
     // `relhastriggers` is true.
     let refers = match &relation.kind {
         SystemRelationKind::Table(table) => {
-            !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
+            !table.triggers.is_empty()
+                || !table.foreign_keys.is_empty()
+                || catalog.referencing(table.oid).next().is_some()
         }
         _ => false,
     };
@@ -833,4 +837,45 @@ fn statistics(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Returns the rows of `pg_trigger`.
+fn triggers(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
+    let tables = catalog.tables();
+    let triggers =
+        tables.iter().flat_map(|table| table.triggers.iter().map(move |one| (table, one)));
+    triggers.map(|(table, trigger)| trigger_row(shape, table, trigger)).collect()
+}
+
+fn trigger_row(shape: &RelationDefinition, table: &Table, trigger: &Trigger) -> Row {
+    let record = &trigger.record;
+    let number = |column: &u32| int2(attribute_number(table, *column as usize));
+    let arguments = record.arguments.iter().flat_map(|one| one.bytes().chain([0]));
+    shape.row([
+        ("oid", oid(user_oid(record.number))),
+        ("tgrelid", oid(user_oid(table.oid))),
+        ("tgname", text(&record.name)),
+        ("tgfoid", oid(record.function + OID_OFFSET)),
+        ("tgtype", int2(record.type_bits())),
+        ("tgenabled", char(enabled(record.firing))),
+        ("tgisinternal", Datum::Bool(false)),
+        ("tgconstrrelid", oid(record.referenced.map_or(0, user_oid))),
+        ("tgdeferrable", Datum::Bool(record.deferral != Deferral::Never)),
+        ("tginitdeferred", Datum::Bool(record.deferral == Deferral::Deferred)),
+        ("tgnargs", int2(record.arguments.len())),
+        ("tgattr", vector(record.columns.iter().map(number).collect())),
+        ("tgargs", bytes(&arguments.collect::<Vec<u8>>())),
+        ("tgqual", text_or_null(record.condition.clone())),
+        ("tgoldtable", text_or_null(record.old_table.clone())),
+        ("tgnewtable", text_or_null(record.new_table.clone())),
+    ])
+}
+
+fn enabled(firing: TriggerFiring) -> char {
+    match firing {
+        TriggerFiring::Origin => 'O',
+        TriggerFiring::Disabled => 'D',
+        TriggerFiring::Replica => 'R',
+        TriggerFiring::Always => 'A',
+    }
 }

@@ -15,7 +15,8 @@ use crate::ddl::dependencies;
 use crate::system::Row;
 use crate::system::catalog_objects::{
     AUTHID, CatalogObjects, ConstraintRowKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,
-    attribute_number, composite_relation_oid, extension_oid, hashed_oid, role_oid, user_oid,
+    TRIGGER, attribute_number, composite_relation_oid, extension_oid, hashed_oid, role_oid,
+    user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_catalog::{created_extensions, default_oid};
@@ -42,6 +43,7 @@ pub(super) fn rows(
     let mut all: Vec<(ObjectAddress, ObjectAddress, char)> = Vec::new();
     of_relations(objects, &mut all);
     of_constraints(objects, &mut all);
+    of_triggers(catalog, &mut all);
     of_composites(catalog, &mut all);
     of_schemas(objects, catalog, &mut all);
     of_bennu(objects, catalog, &mut all);
@@ -134,6 +136,21 @@ fn of_constraints(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, Object
     }
 }
 
+/// Adds the dependencies of triggers on their tables and columns; those on functions are tracked.
+fn of_triggers(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
+    for table in catalog.tables() {
+        for trigger in &table.triggers {
+            let itself = (TRIGGER, user_oid(trigger.record.number), 0);
+            all.push((itself, (CLASS, user_oid(table.oid), 0), 'a'));
+            let width = table.columns.len();
+            for column in (0..width).filter(|column| trigger.reads_column(*column, width)) {
+                let number = i32::from(attribute_number(table, column));
+                all.push((itself, (CLASS, user_oid(table.oid), number), 'n'));
+            }
+        }
+    }
+}
+
 /// Adds the dependency of the `pg_class` row of each composite type on the type.
 fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     for one in catalog.types().filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
@@ -218,6 +235,10 @@ fn address_of(
                 one.table == user_oid(*table) && one.name == *name
             };
             (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
+        }
+        Object::Trigger(table, name) => {
+            let trigger = catalog.table(*table)?.trigger(name)?;
+            (TRIGGER, user_oid(trigger.record.number), 0)
         }
         Object::Whole(ObjectId::Schema(_)) | Object::Extension(_) => return None,
     })

@@ -124,6 +124,7 @@ fn of_signature(data_type: &DataType) -> Option<TypeFacts> {
     let ((flags, storage), functions) = match data_type {
         T::CString => (((false, 'p', 'P', false), ('c', 'p')), "cstring_"),
         T::Void => (others, "void_"),
+        T::Trigger => (others, "trigger_"),
         T::AnyArray => (arrays, "anyarray_"),
         T::AnyEnum => (others, "anyenum_"),
         T::AnyElement => (others, "anyelement_"),
@@ -168,8 +169,8 @@ impl TypeFacts {
     /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
     pub(super) fn io_functions(&self) -> [String; 4] {
         ["in", "out", "recv", "send"].map(|suffix| match (&self.data_type, suffix) {
-            // `aclitem` has no binary format.
-            (DataType::AclItem, "recv" | "send") => String::new(),
+            // They have no binary format.
+            (DataType::AclItem | DataType::Trigger, "recv" | "send") => String::new(),
             _ => format!("{}{suffix}", self.functions),
         })
     }

@@ -43,13 +43,12 @@ const fn pseudo(oid: u32, name: &'static str, length: i16) -> PseudoType {
 }
 
 /// The pseudo-types, and the type `cstring[]`.
-pub(super) const ALL: [PseudoType; 11] = [
+pub(super) const ALL: [PseudoType; 10] = [
     pseudo(PG_DDL_COMMAND, "pg_ddl_command", 8),
     pseudo(TABLE_AM_HANDLER, "table_am_handler", 4),
     pseudo(INDEX_AM_HANDLER, "index_am_handler", 4),
     PseudoType { oid: CSTRING_ARRAY, name: "_cstring", sql_name: "cstring[]", length: -1 },
     PseudoType { oid: ANY, name: "any", sql_name: "\"any\"", length: 4 },
-    pseudo(2279, "trigger", 4),
     pseudo(2280, "language_handler", 4),
     pseudo(INTERNAL, "internal", 8),
     pseudo(3115, "fdw_handler", 4),

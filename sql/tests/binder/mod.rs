@@ -161,6 +161,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
+        triggers: Vec::new(),
         client_timestamps: false,
         cell_ttl: false,
         kind: sql::catalog::record::TableKind::Ordinary,

@@ -49,9 +49,8 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         .map(|one| key_column(position(&one.name.name.value), Some(one.order), &one.nulls))
         .collect();
     let mut families = vec![FamilyDescriptor::new("0")];
-    let (mut columns, mut layout_columns) = (Vec::new(), Vec::new());
-    // Next slot of each family.
-    let mut slots = vec![0];
+    // `slots`: next slot of each family.
+    let (mut columns, mut layout_columns, mut slots) = (Vec::new(), Vec::new(), vec![0]);
     for (index, one) in create.columns.iter().enumerate() {
         let family = one.name.family.as_ref().map_or(0, |family| {
             if !families.iter().any(|other| other.name == family.value) {
@@ -91,6 +90,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
         without_triggers: false,
+        triggers: Vec::new(),
         client_timestamps: false,
         cell_ttl: false,
         kind: sql::catalog::record::TableKind::Ordinary,

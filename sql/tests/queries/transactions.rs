@@ -153,10 +153,10 @@ fn row_sink_stages_rows_and_reports_duplicates() {
     transaction.begin_statement();
     let table = Arc::clone(database.table("t"));
     let row = |id: i32| [Datum::Int4(id), Datum::Int8(i64::from(id)), Datum::text("copied")];
-    let mut sink = RowSink::new(Arc::clone(&table), context(&transaction, Vec::new()));
+    let mut sink = RowSink::new(Arc::clone(&table), context(&transaction, Vec::new())).unwrap();
     (10..3010).for_each(|id| sink.push(&mut row(id)).unwrap());
     assert_eq!(sink.finish().unwrap(), 3000);
-    let mut sink = RowSink::new(Arc::clone(&table), context(&transaction, Vec::new()));
+    let mut sink = RowSink::new(Arc::clone(&table), context(&transaction, Vec::new())).unwrap();
     sink.push(&mut row(5000)).unwrap();
     sink.push(&mut row(2500)).unwrap();
     let error = sink.finish().unwrap_err();
@@ -165,7 +165,7 @@ fn row_sink_stages_rows_and_reports_duplicates() {
     // The session undoes the staged writes of a failed statement.
     let failing = database.begin();
     failing.begin_statement();
-    let mut sink = RowSink::new(table, context(&failing, Vec::new()));
+    let mut sink = RowSink::new(table, context(&failing, Vec::new())).unwrap();
     [7000, 6000, 7000].iter().for_each(|&id| sink.push(&mut row(id)).unwrap());
     assert_eq!(sink.finish().unwrap_err().sqlstate, "23505");
     drop(failing);

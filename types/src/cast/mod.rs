@@ -100,6 +100,7 @@ pub fn cast_context(from: &DataType, to: &DataType) -> Option<CastContext> {
         (DataType::NodeTree, Text) => Implicit,
         (DataType::Void, string) if string.is_text() => Assignment,
         (DataType::Void, _) | (_, DataType::Void) => return None,
+        (DataType::Trigger, _) | (_, DataType::Trigger) => return None,
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,
         _ => return None,

@@ -124,6 +124,8 @@ pub enum DataType {
     CString,
     /// `void`: the result type of functions without a result; its values are empty text
     Void,
+    /// `trigger`: the result type of trigger functions, in signatures only
+    Trigger,
     /// `unknown`: the type of a quoted literal or of NULL before the binder has resolved it
     Unknown,
 }
@@ -379,6 +381,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Record, 2249, -1, "record", &["record"]),
     row(DataType::CString, 2275, -2, "cstring", &["cstring"]),
     row(DataType::Void, 2278, 4, "void", &["void"]),
+    row(DataType::Trigger, 2279, 4, "trigger", &["trigger"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
     row(DataType::AnyEnum, 3500, 4, "anyenum", &["anyenum"]),

@@ -68,6 +68,7 @@ impl DataType {
             | DataType::NodeTree
             | DataType::CString
             | DataType::Void
+            | DataType::Trigger
             | DataType::Unknown => Representation::Text,
             DataType::Bytea => Representation::Bytea,
             DataType::Date => Representation::Date,

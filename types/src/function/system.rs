@@ -158,6 +158,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     ask!("pg_get_triggerdef", &[Oid], Text),
     ask!("pg_get_triggerdef", &[Oid, Bool], Text),
     ask!("pg_get_userbyid", &[Oid], Name),
+    ask!("pg_trigger_depth", &[], Int4),
     ask!("pg_get_viewdef", &[Oid], Text),
     ask!("pg_get_viewdef", &[Oid, Bool], Text),
     ask!("pg_get_viewdef", &[Oid, Int4], Text),

@@ -29,6 +29,8 @@ pub enum Object {
     Attribute(u32, usize),
     /// A constraint of a table or domain, by name.
     Constraint(u32, String),
+    /// A trigger of a table, by name.
+    Trigger(u32, String),
 }
 
 impl Object {
@@ -58,7 +60,9 @@ impl Object {
             Object::Whole(id) => id.number(),
             Object::Extension(number) | Object::Attribute(number, _) => *number,
             Object::Column(number, _) | Object::Default(number, _) => *number,
-            Object::Index(number, _) | Object::Constraint(number, _) => *number,
+            Object::Index(number, _)
+            | Object::Constraint(number, _)
+            | Object::Trigger(number, _) => *number,
         }
     }
 
@@ -123,6 +127,7 @@ impl Object {
             }
             Object::Column(number, at) => CommentSubjectKey::Column(*number, *at as u32),
             Object::Constraint(of, name) => CommentSubjectKey::Constraint(*of, name.clone()),
+            Object::Trigger(of, name) => CommentSubjectKey::Trigger(*of, name.clone()),
             Object::Default(..) | Object::Attribute(..) => return None,
         })
     }
@@ -130,9 +135,10 @@ impl Object {
     /// Returns the objects that it is a part of.
     pub fn wholes(&self) -> impl Iterator<Item = Object> + use<> {
         let (whole, column) = match self {
-            Object::Column(table, _) | Object::Index(table, _) | Object::Constraint(table, _) => {
-                (Some(Object::Whole(ObjectId::Table(*table))), None)
-            }
+            Object::Column(table, _)
+            | Object::Index(table, _)
+            | Object::Constraint(table, _)
+            | Object::Trigger(table, _) => (Some(Object::Whole(ObjectId::Table(*table))), None),
             Object::Default(table, column) => (
                 Some(Object::Whole(ObjectId::Table(*table))),
                 Some(Object::Column(*table, *column)),
@@ -170,6 +176,9 @@ impl Object {
             }
             Object::Constraint(number, name) => {
                 format!("constraint {name} on table {}", without_kind(number))
+            }
+            Object::Trigger(number, name) => {
+                format!("trigger {name} on table {}", without_kind(number))
             }
             Object::Attribute(number, at) => {
                 let known = catalog.user_type(*number);

@@ -9,6 +9,7 @@
 //! unrelated one, but no reference is missed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ahash::AHashSet;
 
@@ -18,6 +19,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::schema::RelationId;
+use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId, ReferenceKey};
@@ -118,6 +120,10 @@ pub fn texts_of<'c>(catalog: &'c Catalog, entry: &CatalogEntry) -> Vec<TextRefer
             for check in &record.checks {
                 add(Object::Constraint(of, check.name.clone()), None, &check.predicate);
             }
+            for trigger in &record.triggers {
+                let part = Object::Trigger(of, trigger.name.clone());
+                trigger.condition.iter().for_each(|text| add(part.clone(), None, text));
+            }
             for index in &record.indexes {
                 let part = Object::Index(of, index.name.clone());
                 index.texts().for_each(|text| add(part.clone(), None, text));
@@ -177,6 +183,10 @@ impl Catalog {
                 keys.extend(names.map(|one| ReferenceKey::TypeName(one.name.into())));
             }
         }
+        if let Some(CatalogObject::Table(table, _)) = self.object(entry) {
+            let functions = table.triggers.iter().map(|one| one.record.function);
+            keys.extend(functions.map(ReferenceKey::TriggerFunction));
+        }
         let relations: Vec<u32> = match self.object(entry) {
             Some(CatalogObject::Table(table, _)) => {
                 table.foreign_keys.iter().map(|key| key.table).collect()
@@ -215,6 +225,15 @@ impl Catalog {
     /// Built-in functions take precedence over unqualified names.
     pub fn possible_callers(&self, name: &str) -> impl Iterator<Item = &CatalogEntry> {
         self.with_reference(ReferenceKey::FunctionName(name.into()))
+    }
+
+    /// Returns the tables with triggers that call a function.
+    pub fn tables_with_trigger_of(&self, function: u32) -> impl Iterator<Item = &Arc<Table>> {
+        let entries = self.with_reference(ReferenceKey::TriggerFunction(function));
+        entries.filter_map(|entry| match entry {
+            CatalogEntry::Object(ObjectId::Table(table)) => self.table(*table),
+            _ => None,
+        })
     }
 
     /// Returns the entries that may use a type, by kind and age: those with its OID, those with a
@@ -326,6 +345,7 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
     match catalog.object(entry) {
         Some(CatalogObject::Table(table, _)) => {
             found.extend(table.foreign_keys.iter().map(|key| key.table));
+            found.extend(table.triggers.iter().map(|one| one.record.function));
         }
         Some(CatalogObject::View(view)) => {
             found.extend(view.relations.iter().map(|relation| relation.oid));
@@ -359,6 +379,7 @@ fn subject_of(catalog: &Catalog, subject: &CommentSubjectKey) -> Option<u32> {
         | CommentSubjectKey::PrimaryKey(number)
         | CommentSubjectKey::Column(number, _)
         | CommentSubjectKey::Constraint(number, _)
+        | CommentSubjectKey::Trigger(number, _)
         | CommentSubjectKey::Schema(number)
         | CommentSubjectKey::Type(number)
         | CommentSubjectKey::Function(number)

@@ -8,7 +8,7 @@ use store::{tagged_enum, tagged_fields};
 
 use crate::ast::{
     CheckOption, Collation, Deferral, IndexRestriction, Language, OnCommit, Parallel,
-    ReferentialAction, StorageKind, Volatility,
+    ReferentialAction, StorageKind, TriggerEvent, TriggerFiring, TriggerTiming, Volatility,
 };
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::comment::CommentRecord;
@@ -30,6 +30,7 @@ use crate::catalog::record::{
 use crate::catalog::schema::SchemaRecord;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::{ColumnStatistics, TableStatistics};
+use crate::catalog::trigger::TriggerRecord;
 
 tagged_fields!(SchemaRecord { 1 oid, 2 name } unknown);
 
@@ -37,7 +38,7 @@ tagged_fields!(TableRecord {
     1 oid, 2 schema, 3 name, 4 columns, 5 primary_key, 6 primary_key_name, 7 checks, 8 indexes,
     9 foreign_keys, 10 salt_buckets, 11 schema_version, 12 descriptor, 13 kind, 14 on_commit,
     15 retained, 16 without_triggers, 17 client_timestamps, 18 column_cells,
-    19 cell_ttl,
+    19 cell_ttl, 20 triggers,
 } unknown);
 tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated }, 2 Maintained { populated } });
 tagged_enum!(OnCommit { 0 PreserveRows, 1 DeleteRows, 2 Drop });
@@ -71,6 +72,15 @@ tagged_fields!(ForeignKey {
     9 valid, 10 deferral, 11 delete_columns,
 } unknown);
 tagged_enum!(ReferentialAction { 0 NoAction, 1 Restrict, 2 Cascade, 3 SetNull, 4 SetDefault });
+
+tagged_fields!(TriggerRecord {
+    1 number, 2 name, 3 function, 4 timing, 5 events, 6 is_row, 7 columns, 8 condition,
+    9 arguments, 10 firing, 11 old_table, 12 new_table, 13 is_constraint, 14 deferral,
+    15 referenced,
+} unknown);
+tagged_enum!(TriggerTiming { 0 Before, 1 After, 2 InsteadOf });
+tagged_enum!(TriggerEvent { 0 Insert, 1 Delete, 2 Update, 3 Truncate });
+tagged_enum!(TriggerFiring { 0 Origin, 1 Disabled, 2 Replica, 3 Always });
 
 tagged_fields!(CoprocessorRecords { 1 attached } unknown);
 tagged_fields!(CoprocessorRecord { 1 name, 2 coprocessor, 3 kind, 4 priority, 5 arguments } unknown);

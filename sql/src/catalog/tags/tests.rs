@@ -154,6 +154,27 @@ fn foreign_key() -> ForeignKey {
     }
 }
 
+fn trigger() -> TriggerRecord {
+    TriggerRecord {
+        number: 1_002,
+        name: text("g"),
+        function: 1_003,
+        timing: TriggerTiming::After,
+        events: vec![TriggerEvent::Update],
+        is_row: true,
+        columns: vec![0],
+        condition: Some(text("new.b > ''")),
+        arguments: vec![text("x")],
+        firing: TriggerFiring::Always,
+        old_table: Some(text("o")),
+        new_table: Some(text("n")),
+        is_constraint: true,
+        deferral: Deferral::Immediate,
+        referenced: Some(1_000),
+        unknown: unknown(),
+    }
+}
+
 fn table() -> TableRecord {
     let blank = ColumnRecord { name: text("b"), type_oid: 25, modifier: -1, ..Default::default() };
     let check = CheckRecord {
@@ -191,6 +212,7 @@ fn table() -> TableRecord {
         client_timestamps: true,
         column_cells: true,
         cell_ttl: true,
+        triggers: vec![trigger()],
         unknown: unknown(),
     }
 }

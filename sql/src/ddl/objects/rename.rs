@@ -13,7 +13,7 @@ use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::object::Object;
 use crate::catalog::schema::SchemaRecord;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
-use crate::ddl::dependency::{self, takes_from};
+use crate::ddl::dependency::{self, DroppedObject, takes_from};
 use crate::ddl::objects::{NameUse, taken};
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, no_schema};
@@ -194,7 +194,10 @@ impl Ddl<'_> {
         new: &ObjectName,
     ) -> Result<()> {
         let object = Object::Whole(ObjectId::Function(known.record.number));
-        if dependency::dropped_objects(catalog, self.system.as_ref(), &[object]).len() > 1 {
+        let dependents = dependency::dropped_objects(catalog, self.system.as_ref(), &[object]);
+        // Triggers know their function by its number.
+        let is_named = |one: &&DroppedObject| !matches!(one.object, Object::Trigger(..));
+        if dependents.iter().filter(is_named).count() > 1 {
             let what = "renaming or moving a function that is in use";
             let hint = "Drop the dependent objects and create them again.";
             return Err(Error::not_supported(what, hint));

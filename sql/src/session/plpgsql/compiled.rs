@@ -136,7 +136,8 @@ fn shapes_of(
 }
 
 fn check_variable(name: &str, sql_type: &SqlType) -> Result<()> {
-    if !matches!(sql_type.base, DataType::CString | DataType::Void | DataType::Unknown) {
+    let pseudo = [DataType::CString, DataType::Void, DataType::Trigger, DataType::Unknown];
+    if !pseudo.contains(&sql_type.base) {
         return Ok(());
     }
     let shown = sql_type.base.sql_name();

@@ -22,6 +22,7 @@ use crate::session::cursors::Cursors;
 use crate::session::plan_cache::{CachedPlan, PlanCacheKey};
 use crate::session::plpgsql::compiled::CompiledBody;
 use crate::session::plpgsql::results::ResultShape;
+use crate::session::plpgsql::statements::fields_of;
 use crate::session::plpgsql::{BodyExecution, LastCall};
 use crate::session::prepared::{BoundParameters, StatementPlan};
 use crate::session::routine_calls::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
@@ -60,6 +61,13 @@ impl Session {
         routine: &Routine,
         arguments: Vec<Datum>,
     ) -> Result<Vec<Vec<Datum>>> {
+        if function.is_trigger() && routine.parameters.is_empty() {
+            let name = &function.record.name;
+            let context = format!("compilation of PL/pgSQL function \"{name}\" near line 1");
+            let error =
+                err!(FEATURE_NOT_SUPPORTED: "trigger functions can only be called as triggers");
+            return Err(Error { context: Some(context), ..error });
+        }
         let compiled = self.compiled_function(function, routine)?;
         self.in_running_body(|session| {
             let mut run = BodyExecution::new(session, Arc::clone(&compiled));
@@ -69,6 +77,11 @@ impl Session {
                 false => with_outs(function, arguments),
             };
             run.run(arguments)?;
+            if function.is_trigger() {
+                let row = run.trigger_row(routine).map_err(|error| run.placed(error))?;
+                run.leave_world();
+                return Ok(vec![vec![row]]);
+            }
             if function.record.is_procedure() && outs.is_empty() {
                 return Ok(Vec::new());
             }
@@ -94,7 +107,10 @@ impl Session {
         }
         let path = self.constants.search_path();
         let body = self.cached_plan(PlanCacheKey::of_call(routine, path), |_| {
-            let body = parse_body(function, &function.record.body, None)?;
+            let more = routine.fields.iter().filter(|_| function.is_trigger());
+            let more = more.flat_map(|fields| fields.iter().map(|(name, _)| name.to_string()));
+            let more: Vec<String> = more.collect();
+            let body = parse_body(function, (&function.record.body, None), &more)?;
             let label = catalog.display_function(function, path);
             let mut compiled =
                 self.compiled_body(body, &label, &parameter_types(function, routine))?;
@@ -159,6 +175,9 @@ fn with_outs(function: &Function, arguments: Vec<Datum>) -> Vec<Datum> {
 
 /// Returns the parameter types of a body in a call.
 fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
+    if function.is_trigger() {
+        return routine.parameters.iter().map(SqlType::from).collect();
+    }
     let mut taken = function.parameters.iter().zip(&routine.parameters);
     let mut given = columns_of(function, routine).into_iter();
     let of = |declared: &SqlType, base: &DataType| {
@@ -197,6 +216,9 @@ fn columns_of(function: &Function, routine: &Routine) -> Vec<(String, SqlType)> 
 
 /// Returns the result type of a call.
 fn result_of(function: &Function, routine: &Routine) -> ResultShape {
+    if function.is_trigger() {
+        return ResultShape::default();
+    }
     let columns = columns_of(function, routine);
     let declared = function.record.declared();
     let outs = declared.iter().enumerate();
@@ -211,6 +233,27 @@ fn result_of(function: &Function, routine: &Routine) -> ResultShape {
 }
 
 impl BodyExecution<'_> {
+    /// Returns the row that the body of a trigger function returns, of the row type of its table;
+    /// NULL for a statement trigger.
+    fn trigger_row(&mut self, routine: &Routine) -> Result<Datum> {
+        let Some((value, of)) = self.returned.take() else {
+            self.at = super::BodyPosition { line: 0, what: "", is_during: true };
+            bail!(FUNCTION_EXECUTED_NO_RETURN_STATEMENT: "control reached end of trigger procedure without RETURN")
+        };
+        let is_row = routine.result == DataType::Trigger;
+        let to = routine.parameters.first().map(SqlType::from);
+        let Some(to) = to.filter(|_| !value.is_null()) else { return Ok(Datum::Null) };
+        if fields_of(&value).is_some() {
+            if !is_row {
+                return Ok(Datum::Null);
+            }
+            let what = "during function exit";
+            self.at = super::BodyPosition { line: 0, what, is_during: true };
+        }
+        let message = "returned row structure does not match the structure of the triggering table";
+        self.as_row(value, &of, &to, message)
+    }
+
     /// Returns the result rows of the body.
     fn result_rows(&mut self, is_set: bool) -> Result<Vec<Vec<Datum>>> {
         if is_set {

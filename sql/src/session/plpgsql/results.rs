@@ -52,7 +52,7 @@ impl BodyExecution<'_> {
 
     /// Converts a value to the result type of the body.
     pub(super) fn as_result(&mut self, value: Datum, of: &SqlType, to: &SqlType) -> Result<Datum> {
-        let DataType::Composite(composite) = &to.base else {
+        if !matches!(to.base, DataType::Composite(_)) {
             return match to.base {
                 DataType::Record if !value.is_null() && fields_of(&value).is_none() => Err(
                     err!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type"),
@@ -60,7 +60,19 @@ impl BodyExecution<'_> {
                 DataType::Record => Ok(value),
                 _ => self.convert(value, of, to),
             };
-        };
+        }
+        self.as_row(value, of, to, "returned record type does not match expected record type")
+    }
+
+    /// Converts a value to a composite type; `message` is that of the error of other columns.
+    pub(super) fn as_row(
+        &mut self,
+        value: Datum,
+        of: &SqlType,
+        to: &SqlType,
+        message: &'static str,
+    ) -> Result<Datum> {
+        let DataType::Composite(composite) = &to.base else { return Ok(value) };
         if value.is_null() || of.base == to.base {
             return Ok(value);
         }
@@ -68,11 +80,7 @@ impl BodyExecution<'_> {
             bail!(DATATYPE_MISMATCH: "cannot return non-composite value from function returning composite type");
         };
         let attributes = composite.attributes();
-        let differs = |detail: String| {
-            Err(
-                err!(DATATYPE_MISMATCH: "returned record type does not match expected record type"; detail detail),
-            )
-        };
+        let differs = |detail: String| Err(err!(DATATYPE_MISMATCH: message; detail detail));
         if types.len() != attributes.len() {
             return differs(format!(
                 "Number of returned columns ({}) does not match expected column count ({}).",

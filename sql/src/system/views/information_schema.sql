@@ -448,3 +448,32 @@ select * from information_schema.udt_privileges;
 
 create view information_schema.role_usage_grants as
 select * from information_schema.usage_privileges;
+
+create view information_schema.triggers as
+select current_database() as trigger_catalog, n.nspname as trigger_schema, t.tgname as trigger_name,
+    em.text as event_manipulation, current_database() as event_object_catalog,
+    n.nspname as event_object_schema, c.relname as event_object_table,
+    rank() over (partition by n.nspname, c.relname, em.num, t.tgtype & 1, t.tgtype & 66 order by t.tgname)
+        as action_order,
+    (regexp_match(pg_get_triggerdef(t.oid), E'.{35,} WHEN \\((.+)\\) EXECUTE FUNCTION'))[1] as action_condition,
+    substring(
+        pg_get_triggerdef(t.oid)
+        from position('EXECUTE FUNCTION' in substring(pg_get_triggerdef(t.oid) from 48)) + 47) as action_statement,
+    case t.tgtype & 1 when 1 then 'ROW' else 'STATEMENT' end as action_orientation,
+    case t.tgtype & 66 when 2 then 'BEFORE' when 64 then 'INSTEAD OF' else 'AFTER' end as action_timing,
+    t.tgoldtable as action_reference_old_table, t.tgnewtable as action_reference_new_table
+from pg_namespace n
+join pg_class c on n.oid = c.relnamespace
+join pg_trigger t on c.oid = t.tgrelid
+join (values (4, 'INSERT'), (8, 'DELETE'), (16, 'UPDATE')) em (num, text) on (t.tgtype & em.num) <> 0
+where not t.tgisinternal;
+
+create view information_schema.triggered_update_columns as
+select current_database() as trigger_catalog, n.nspname as trigger_schema, t.tgname as trigger_name,
+    current_database() as event_object_catalog, n.nspname as event_object_schema,
+    c.relname as event_object_table, a.attname as event_object_column
+from pg_namespace n
+join pg_class c on n.oid = c.relnamespace
+join pg_trigger t on c.oid = t.tgrelid
+join pg_attribute a on a.attrelid = c.oid and a.attnum = any (t.tgattr)
+where not t.tgisinternal;
