@@ -78,6 +78,9 @@ pub enum Command {
         /// Configuration file of the server, for its data directory and coprocessors
         #[arg(long, value_name = "FILE", env = "BENNU_CONFIG")]
         config: Option<PathBuf>,
+        /// Database [default: bennu]
+        #[arg(long, value_name = "NAME")]
+        database: Option<String>,
         /// Statements to execute
         #[arg(short = 'c', value_name = "SQL", conflicts_with = "file")]
         command: Option<String>,

@@ -18,6 +18,9 @@ const REPLAY_BYTES_MAX: u64 = 4 << 20;
 /// User of sessions that were opened without one.
 pub const DEFAULT_USER: &str = "bennu";
 
+/// The default database.
+pub const DEFAULT_DATABASE: &str = "bennu";
+
 /// An open data directory.
 #[derive(Clone)]
 pub struct Database {
@@ -49,12 +52,28 @@ impl Database {
         Ok(Database { engine: Engine::open(store, engine)? })
     }
 
-    /// Opens a session.
+    /// Opens a session on the default database.
     pub fn session(&self, user: &str) -> Session {
         Session::open(&self.engine, SessionOptions { user: user.to_owned() })
     }
 
-    /// Returns the engine.
+    /// Opens a session on a database, which is opened if it is not open.
+    ///
+    /// # Errors
+    ///
+    /// 3D000 if it does not exist, 55000 if it accepts no connections, 53300 above its connection
+    /// limit; errors of the store.
+    pub fn connect(&self, database: &str, user: &str) -> sql::Result<Session> {
+        let engine = self.engine.open_database(database)?;
+        Session::connect(&engine, SessionOptions { user: user.to_owned() })
+    }
+
+    /// Returns whether a database exists.
+    pub fn has_database(&self, name: &str) -> bool {
+        self.engine.catalog().database_named(name).is_some()
+    }
+
+    /// Returns the engine of the default database.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use bennu::command_line::{Arguments, Command};
 use bennu::config::{Config, ConfigSource};
-use bennu::database::{DEFAULT_USER, Database};
+use bennu::database::{DEFAULT_DATABASE, DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
 use bennu::job;
 use bennu::machine_memory::BudgetOrigin;
@@ -32,7 +32,10 @@ fn main() -> ExitCode {
         Command::Serve { source, config } => serve(*source, config),
         Command::Demo { once, listen } => run_demo(once, listen),
         Command::Job { job } => job::run(job, &mut std::io::stdout().lock()),
-        Command::Sql { data, config, command, file } => run_sql(data, config, command, file),
+        Command::Sql { data, config, database, command, file } => {
+            let database = database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
+            run_sql((data, config), &database, (command, file))
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -143,10 +146,9 @@ fn announce(server: &Server) -> Result<()> {
 }
 
 fn run_sql(
-    data: Option<PathBuf>,
-    config: Option<PathBuf>,
-    command: Option<String>,
-    file: Option<PathBuf>,
+    (data, config): (Option<PathBuf>, Option<PathBuf>),
+    name: &str,
+    (command, file): (Option<String>, Option<PathBuf>),
 ) -> Result<()> {
     let text = match (command, file) {
         (Some(text), _) => Some(text),
@@ -156,7 +158,7 @@ fn run_sql(
         (None, None) => None,
     };
     let database = open(&read_config(ConfigSource { data, ..ConfigSource::default() }, config)?)?;
-    let mut session = database.session(DEFAULT_USER);
+    let mut session = database.connect(name, DEFAULT_USER)?;
     let mut out = std::io::stdout().lock();
     let outcome = match text {
         Some(text) => shell::run(&mut session, &text, &mut out),

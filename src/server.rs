@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sql::Engine;
-use sql::session::Session;
+use sql::session::{Session, SessionOptions};
 use store::options::Options;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -47,6 +47,8 @@ const INDEX_BUILD_PERIOD: Duration = Duration::from_secs(1);
 const INDEX_FOLLOW_PERIOD: Duration = Duration::from_millis(20);
 /// Period of the search for eventual indexes that writers maintain.
 const INDEX_HANDOVER_PERIOD: Duration = Duration::from_millis(250);
+/// Period of the search for databases that are not used.
+const DATABASE_CLOSE_PERIOD: Duration = Duration::from_secs(10);
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -253,6 +255,7 @@ impl Server {
             clients.spawn(table_pass_loop(Arc::clone(&service), pass, period));
         }
         clients.spawn(cancel_disconnected_loop(Arc::clone(&service)));
+        clients.spawn(close_databases_loop(Arc::clone(&service)));
         tokio::pin!(shutdown);
         let mut reserve = ReserveDescriptor::open();
         loop {
@@ -306,39 +309,68 @@ async fn cancel_disconnected_loop(service: Arc<Service>) {
     }
 }
 
-/// Runs a pass over tables periodically, until the server stops.
+/// Closes databases that are not used, until the server stops.
+async fn close_databases_loop(service: Arc<Service>) {
+    let mut stopping = service.stopping.clone();
+    loop {
+        tokio::select! {
+            () = until_stopping(&mut stopping) => return,
+            () = tokio::time::sleep(DATABASE_CLOSE_PERIOD) => {}
+        }
+        let engine = Arc::clone(service.database.engine());
+        let closed = tokio::task::spawn_blocking(move || engine.close_unused_databases()).await;
+        if let Err(panic) = closed {
+            tracing::error!(%panic, "closing of databases panicked");
+        }
+    }
+}
+
+/// Runs a pass over the tables of the open databases periodically, until the server stops.
 async fn table_pass_loop(service: Arc<Service>, pass: &'static TablePass, period: Duration) {
-    let name = pass.name;
     let mut stopping = service.stopping.clone();
     loop {
         tokio::select! {
             () = until_stopping(&mut stopping) => return,
             () = tokio::time::sleep(period) => {}
         }
-        let engine = Arc::clone(service.database.engine());
-        let is_due = match pass.reads_files {
-            true => tokio::task::spawn_blocking(move || (pass.is_due)(&engine)).await,
-            false => Ok((pass.is_due)(&engine)),
-        };
-        if !is_due.unwrap_or(false) {
-            continue;
+        for engine in service.database.engine().engines() {
+            run_table_pass(engine, pass, &mut stopping).await;
         }
-        let mut session = service.database.session(DEFAULT_USER);
-        let cancel = session.cancel_handle();
-        let mut work = tokio::task::spawn_blocking(move || (pass.run)(&mut session));
-        let done = tokio::select! {
-            done = &mut work => done,
-            () = until_stopping(&mut stopping) => {
-                cancel.cancel();
-                work.await
-            }
-        };
-        match done {
-            Ok(Ok(0)) => {}
-            Ok(Ok(count)) => tracing::info!(count, "{name}: changed tables"),
-            Ok(Err(error)) => tracing::debug!(%error, "{name}: canceled"),
-            Err(panic) => tracing::error!(%panic, "{name}: panicked"),
+    }
+}
+
+/// Runs a pass over the tables of a database, if it is due.
+async fn run_table_pass(
+    engine: Arc<Engine>,
+    pass: &'static TablePass,
+    stopping: &mut watch::Receiver<bool>,
+) {
+    let name = pass.name;
+    let asked = Arc::clone(&engine);
+    let is_due = match pass.reads_files {
+        true => tokio::task::spawn_blocking(move || (pass.is_due)(&asked)).await,
+        false => Ok((pass.is_due)(&asked)),
+    };
+    // CREATE and DROP DATABASE need a database without sessions.
+    if !is_due.unwrap_or(false) || engine.is_claimed() {
+        return;
+    }
+    let open = move || Session::open(&engine, SessionOptions { user: DEFAULT_USER.to_owned() });
+    let Ok(mut session) = tokio::task::spawn_blocking(open).await else { return };
+    let cancel = session.cancel_handle();
+    let mut work = tokio::task::spawn_blocking(move || (pass.run)(&mut session));
+    let done = tokio::select! {
+        done = &mut work => done,
+        () = until_stopping(stopping) => {
+            cancel.cancel();
+            work.await
         }
+    };
+    match done {
+        Ok(Ok(0)) => {}
+        Ok(Ok(count)) => tracing::info!(count, "{name}: changed tables"),
+        Ok(Err(error)) => tracing::debug!(%error, "{name}: canceled"),
+        Err(panic) => tracing::error!(%panic, "{name}: panicked"),
     }
 }
 

@@ -8,6 +8,7 @@ mod admission;
 mod clients;
 mod crash;
 mod damage;
+mod databases;
 mod definitions;
 mod dump;
 mod equivalents;

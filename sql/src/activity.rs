@@ -26,6 +26,8 @@ pub struct SessionActivity {
     pub session: i32,
     /// Role of the session when it was opened.
     pub role: SessionRole,
+    /// Number of the database.
+    pub database: u32,
     /// Start of the session, in microseconds of the Unix epoch.
     pub began: i64,
     stop: Arc<StopFlag>,
@@ -58,7 +60,7 @@ impl SessionRegistry {
     /// Adds a session.
     pub fn begin(
         &self,
-        (session, role): (i32, &SessionRole),
+        (session, role, database): (i32, &SessionRole, u32),
         settings: &Settings,
         (stop, plans): (&Arc<StopFlag>, Arc<dyn SessionPlans>),
         at: i64,
@@ -68,6 +70,7 @@ impl SessionRegistry {
         let activity = Arc::new(SessionActivity {
             session,
             role: role.clone(),
+            database,
             began: at,
             stop: Arc::clone(stop),
             account: Account::open(),
@@ -82,6 +85,13 @@ impl SessionRegistry {
     /// Removes a session.
     pub fn end(&self, session: i32) {
         self.0.lock().remove(&session);
+    }
+
+    /// Returns the number of sessions of a database other than `own`.
+    pub fn others_in(&self, database: u32, own: i32) -> usize {
+        let sessions = self.0.lock();
+        let others = sessions.values().filter(|one| one.database == database);
+        others.filter(|one| one.session != own).count()
     }
 
     /// Returns all sessions, by number.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{Sequence, SessionWait, Store, Transaction};
 
+use crate::catalog::database::DEFAULT_DATABASE;
 use crate::error::{Error, Result};
 
 /// Lock key: one 64-bit number or two 32-bit numbers, which are separate key spaces.
@@ -28,13 +29,18 @@ pub enum AdvisoryKey {
 }
 
 impl AdvisoryKey {
-    /// Returns the row key of the lock in the store.
-    fn row(self) -> Vec<u8> {
-        match self {
+    /// Returns the row key of the lock in the store. That of the default database has no number,
+    /// as in locks of transactions that were prepared when there was no other one.
+    fn row(self, database: u32) -> Vec<u8> {
+        let row = match self {
             AdvisoryKey::One(number) => [&[1], &number.to_be_bytes()[..]].concat(),
             AdvisoryKey::Two(first, second) => {
                 [&[2], &first.to_be_bytes()[..], &second.to_be_bytes()].concat()
             }
+        };
+        match database {
+            DEFAULT_DATABASE => row,
+            other => [&[3], &other.to_be_bytes()[..], &row].concat(),
         }
     }
 }
@@ -99,6 +105,8 @@ struct AdvisoryState {
 /// Advisory locks of all sessions.
 pub struct AdvisoryLocks {
     store: Arc<Store>,
+    /// Number of the database, in the keys of the store's locks.
+    database: u32,
     state: Mutex<AdvisoryState>,
 }
 
@@ -173,9 +181,9 @@ fn stored(session: i32) -> u32 {
 }
 
 impl AdvisoryLocks {
-    /// Returns the advisory locks of a store; none is held.
-    pub fn new(store: Arc<Store>) -> AdvisoryLocks {
-        AdvisoryLocks { store, state: Mutex::default() }
+    /// Returns the advisory locks of a database; none is held.
+    pub fn new(store: Arc<Store>, database: u32) -> AdvisoryLocks {
+        AdvisoryLocks { store, database, state: Mutex::default() }
     }
 
     /// Acquires a lock and returns the commit up to which the session's next snapshot must see;
@@ -195,7 +203,8 @@ impl AdvisoryLocks {
         state.waiting.insert(session, (key, mode));
         drop(state);
         let number = stored(session);
-        let taken = self.store.lock_for_session(number, &key.row(), mode.lock_mode(), wait);
+        let taken =
+            self.store.lock_for_session(number, &key.row(self.database), mode.lock_mode(), wait);
         let mut state = self.state.lock();
         state.waiting.remove(&session);
         if let Ok(Some(_)) = &taken {
@@ -216,7 +225,7 @@ impl AdvisoryLocks {
         state.tidy(key);
         let rest = state.mode_of(session, key);
         if rest < before {
-            self.store.unlock_for_session(stored(session), &key.row(), rest, seen);
+            self.store.unlock_for_session(stored(session), &key.row(self.database), rest, seen);
         }
     }
 
@@ -288,7 +297,7 @@ impl AdvisoryLocks {
             if !holders.iter().any(is_given) {
                 continue;
             }
-            transaction.adopt_session_lock(stored(session), &key.row());
+            transaction.adopt_session_lock(stored(session), &key.row(self.database));
             given.extend(holders.iter().filter(|one| is_given(one)).map(|one| (*key, one.mode)));
             holders.retain(|holder| !is_given(holder));
         }
@@ -508,7 +517,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), Options::default()).unwrap();
         store.create_table(descriptor()).unwrap();
-        let locks = Arc::new(AdvisoryLocks::new(Arc::clone(&store)));
+        let locks = Arc::new(AdvisoryLocks::new(Arc::clone(&store), DEFAULT_DATABASE));
         let sessions = [1, 2].map(|number| SessionLocks::new(Arc::clone(&locks), number));
         let transactions = [(), ()].map(|()| store.begin(TransactionOptions::default()));
         World { _directory: directory, store, locks, sessions, transactions }

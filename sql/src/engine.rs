@@ -1,55 +1,52 @@
-//! Database engine: a store, its catalog, and the state that all sessions share.
+//! Engine of a database, and the cluster, the state that the databases of a store share.
 //!
-//! [`crate::open`] creates it. Sessions read the catalog from here, DDL publishes a new catalog
-//! after its commit, and the planner reads table statistics through [`Statistics`].
+//! ```text
+//!   Cluster: store (one log, one transaction manager), object ids, sessions, prepared transactions
+//!     |-- Engine of database bennu      catalog table 1, also the shared catalog
+//!     |-- Engine of database postgres   catalog table 4
+//!     `-- Engine of ...                 one catalog table each
+//! ```
+//!
+//! [`crate::open`] creates them. Sessions read the catalog from their engine, DDL publishes a new
+//! catalog after its commit, and the planner reads table statistics through [`Statistics`].
+//!
+//! # Invariants
+//!
+//! 1. An object of the store belongs to one database: ids of store tables are of one counter.
+//! 2. The catalogs of all open databases have the same shared objects: [`Engine::publish`] changes
+//!    them in all, under one lock, which the opening of a database holds too.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use store::descriptor::{Durability, SplitOptions};
+use store::descriptor::Durability;
 use store::memory::AccountId;
-use store::transaction::TransactionOptions;
-use store::{
-    CellBatch, FamilyDescriptor, Get, Mutation, Scan, Sequence, Store, TableDescriptor, TableId,
-    Transaction,
-};
+use store::{FamilyDescriptor, Sequence, Store, TableDescriptor, TableId, Transaction};
 
 use crate::activity::SessionRegistry;
 use crate::advisory::AdvisoryLocks;
-use crate::catalog::access::role::ROLES_PREFIX;
-use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
-use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
-use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
-use crate::catalog::enumeration::{ENUMS_PREFIX, Enumeration};
-use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
-use crate::catalog::name::PUBLIC;
-use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
-use crate::catalog::record::{
-    CATALOG_TABLE, CATALOG_VERSION, COPROCESSORS_PREFIX, CoprocessorRecords, FIRST_USER_TABLE,
-    INITIALIZED_KEY, ROW_IDS_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, ViewRecord, decode,
-    encode, object_key,
-};
-use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, SchemaRecord};
-use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
-use crate::catalog::standard_domain;
-use crate::catalog::standard_function;
-use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
+use crate::catalog::database::{DEFAULT_DATABASE, DatabaseRecord};
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, decode};
+use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
-use crate::catalog::user_type::UserType;
-use crate::catalog::view::View;
-use crate::catalog::{Catalog, CatalogObject};
-use crate::error::{Error, Result};
+use crate::catalog::{Catalog, CatalogEntry, ObjectId};
+use crate::catalog_reader::{
+    create_catalog, read_catalog, read_databases, read_rows, remove_orphan_rows,
+    remove_orphan_tables,
+};
+use crate::database_slots::DatabaseSlots;
+use crate::error::Result;
 use crate::exec::FollowedViews;
 use crate::index_builds::followers::{FOLLOWERS_PREFIX, IndexFollowers, IndexPosition, LostIndex};
 use crate::index_builds::{BUILDS_PREFIX, BuildClaim, IndexBuild, IndexBuilds, RunningBuild};
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
-use crate::quotas::Quotas;
-use crate::relation_assembly::{self, TextBinding};
+use crate::quotas::{Quotas, RoleQuotas};
 use crate::relation_visibility::{InvisibleRelations, RelationVisibility, exchanged_tables};
 use crate::row_ids::RowIds;
 use crate::sequences::SequenceStates;
@@ -84,41 +81,114 @@ impl CoprocessorsByTable {
     }
 }
 
-/// Database engine: one per open store.
-pub struct Engine {
+/// State that the databases of a store share.
+pub struct Cluster {
     store: Arc<Store>,
-    catalog: ArcSwap<Catalog>,
     pub(crate) coprocessors: CoprocessorRegistry,
-    /// Coprocessors in the present observer chains, including changes of open transactions.
-    attached: ArcSwap<CoprocessorsByTable>,
-    /// Recently created indexes, and tables with recently rewritten rows.
-    new_relations: RelationVisibility,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
-    /// Request quotas in force.
-    pub(crate) quotas: Quotas,
     /// Allocator of object ids.
     pub(crate) object_ids: ObjectIds,
-    /// Allocator of hidden keys for tables without a primary key.
-    pub(crate) row_ids: Arc<RowIds>,
-    /// States of the sequences.
-    pub(crate) sequences: SequenceStates,
-    /// Start time of the engine, in microseconds of the Unix epoch.
+    /// Start time, in microseconds of the Unix epoch.
     pub(crate) opened_micros: i64,
-    /// Advisory locks.
-    pub(crate) advisory: Arc<AdvisoryLocks>,
     /// Registry of the open sessions.
     pub(crate) sessions: SessionRegistry,
     /// Timer thread for statement timeouts.
     pub(crate) timer: Timer,
-    /// Store tables to be dropped, each list with the first commit whose readers do not use them.
-    unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
-    /// True if `unseen` has entries.
-    has_unseen: AtomicBool,
     /// The prepared transactions.
     pub prepared: PreparedTransactions,
     /// Spill area of the statements.
     pub(crate) spill: Arc<SpillArea>,
+    /// Quotas of roles.
+    role_quotas: Arc<RoleQuotas>,
+    /// The open databases.
+    pub(crate) databases: Arc<DatabaseSlots<Engine>>,
+    /// Held while a database is opened or closed.
+    pub(crate) opening: Mutex<()>,
+}
+
+impl Cluster {
+    /// Reads the databases of a store, and removes what crashed statements have left.
+    pub(crate) fn load(store: Arc<Store>, coprocessors: CoprocessorRegistry) -> Result<Cluster> {
+        create_catalog(&store, CATALOG_TABLE)?;
+        let databases = read_databases(&store)?;
+        remove_orphan_tables(&store, &databases)?;
+        let prepared = PreparedTransactions::recover(&store)?;
+        let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
+        Ok(Cluster {
+            coprocessors,
+            publishing: Mutex::new(()),
+            object_ids: ObjectIds::new(&store),
+            opened_micros: store.now_micros(),
+            sessions: SessionRegistry::default(),
+            timer: Timer::default(),
+            prepared,
+            spill,
+            role_quotas: Arc::default(),
+            databases: Arc::default(),
+            opening: Mutex::new(()),
+            store,
+        })
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Returns the engines of all open databases, that of the default database first.
+    pub fn engines(&self) -> Vec<Arc<Engine>> {
+        self.databases.engines()
+    }
+
+    /// Closes the databases that have no session and no work to do.
+    pub fn close_unused_databases(&self) {
+        let _opening = self.opening.lock();
+        self.databases.engines().iter().for_each(|engine| engine.drop_unseen(None));
+        let unused = self.databases.close_unused(Engine::is_unused);
+        unused.iter().for_each(|engine| engine.close());
+    }
+
+    /// Returns whether rows of a catalog table need an open engine: index builds and positions of
+    /// followed indexes.
+    pub(crate) fn has_work(&self, catalog_table: TableId) -> Result<bool> {
+        let mut found = false;
+        if self.store.table(catalog_table).is_some() {
+            for prefix in [BUILDS_PREFIX, FOLLOWERS_PREFIX] {
+                read_rows((&self.store, catalog_table), prefix, |_, _| {
+                    found = true;
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Engine of an open database.
+pub struct Engine {
+    cluster: Arc<Cluster>,
+    /// Number of the database.
+    pub(crate) database: u32,
+    /// The store table of the catalog.
+    pub(crate) catalog_table: TableId,
+    catalog: ArcSwap<Catalog>,
+    /// Coprocessors in the present observer chains, including changes of open transactions.
+    attached: ArcSwap<CoprocessorsByTable>,
+    /// Recently created indexes, and tables with recently rewritten rows.
+    new_relations: RelationVisibility,
+    /// Request quotas in force.
+    pub(crate) quotas: Quotas,
+    /// Allocator of hidden keys for tables without a primary key.
+    pub(crate) row_ids: Arc<RowIds>,
+    /// States of the sequences.
+    pub(crate) sequences: SequenceStates,
+    /// Advisory locks.
+    pub(crate) advisory: Arc<AdvisoryLocks>,
+    /// Store tables to be dropped, each list with the first commit whose readers do not use them.
+    unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
+    /// True if `unseen` has entries.
+    has_unseen: AtomicBool,
     /// The running index builds.
     pub(crate) index_builds: Arc<IndexBuilds>,
     /// Followers of eventual indexes.
@@ -127,44 +197,48 @@ pub struct Engine {
     handed_over: AtomicU64,
 }
 
-impl Engine {
-    /// Loads the catalog of a store and removes what a crashed DDL statement left behind. No
-    /// coprocessors are attached yet.
-    pub(crate) fn load(store: Arc<Store>, coprocessors: CoprocessorRegistry) -> Result<Engine> {
-        if store.table(CATALOG_TABLE).is_none() {
-            store.create_table(catalog_descriptor())?;
+impl Deref for Engine {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Engines of other databases refer to the cluster, which retains them.
+        if self.database == DEFAULT_DATABASE {
+            drop(self.cluster.databases.close_all());
         }
-        create_public(&store)?;
-        let catalog = read_catalog(&store)?;
-        let object_ids = ObjectIds::new(&store);
-        let row_ids = Arc::new(RowIds::new(&store));
-        remove_orphans(&store, &catalog, &row_ids)?;
-        let sequences = SequenceStates::new(&store);
-        remove_orphan_states(&store, &catalog, &sequences)?;
-        let prepared = PreparedTransactions::recover(&store)?;
-        let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
+    }
+}
+
+impl Engine {
+    /// Loads the catalog of a database. No coprocessors are attached yet.
+    pub(crate) fn load(cluster: Arc<Cluster>, database: &DatabaseRecord) -> Result<Engine> {
+        let (store, catalog_table) = (&cluster.store, database.catalog_table());
+        create_catalog(store, catalog_table)?;
+        let catalog = read_catalog((store, catalog_table), database.oid)?;
+        let row_ids = Arc::new(RowIds::new(store, catalog_table));
+        let sequences = SequenceStates::new(store, catalog_table);
+        remove_orphan_rows((store, catalog_table), &catalog, &sequences, &row_ids)?;
         let engine = Engine {
-            opened_micros: store.now_micros(),
-            advisory: Arc::new(AdvisoryLocks::new(Arc::clone(&store))),
-            sessions: SessionRegistry::default(),
-            store,
-            object_ids,
+            database: database.oid,
+            catalog_table,
+            advisory: Arc::new(AdvisoryLocks::new(Arc::clone(store), database.oid)),
             row_ids,
             sequences,
-            prepared,
-            spill,
             index_builds: Arc::default(),
-            followers: IndexFollowers::default(),
+            followers: IndexFollowers::new(catalog_table),
             handed_over: AtomicU64::new(0),
             catalog: ArcSwap::from_pointee(catalog),
-            coprocessors,
             attached: ArcSwap::default(),
             new_relations: RelationVisibility::default(),
-            publishing: Mutex::new(()),
-            quotas: Quotas::default(),
-            timer: Timer::default(),
+            quotas: Quotas::new(&cluster.role_quotas),
             unseen: Mutex::default(),
             has_unseen: AtomicBool::new(false),
+            cluster,
         };
         let catalog = engine.catalog();
         // The server may have crashed between a commit and its changes of store descriptors.
@@ -172,6 +246,47 @@ impl Engine {
         engine.apply_descriptors(tables.filter_map(|table| catalog.record(table)))?;
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
+    }
+
+    /// Returns the cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// Returns the record of the database; `None` once it was dropped.
+    pub fn record(&self) -> Option<Arc<DatabaseRecord>> {
+        self.catalog.load().database(self.database).cloned()
+    }
+
+    /// Returns whether a statement needs the database without sessions.
+    pub fn is_claimed(&self) -> bool {
+        self.databases.is_claimed(self.database)
+    }
+
+    /// Returns whether sessions can use the database: it was not dropped.
+    pub(crate) fn is_open(&self) -> bool {
+        self.database == DEFAULT_DATABASE || self.databases.get(self.database).is_some()
+    }
+
+    /// Returns whether nothing needs the engine, if no session does.
+    fn is_unused(&self) -> bool {
+        !self.followers.is_used()
+            && !self.has_unseen.load(Ordering::Acquire)
+            && self.due_builds().is_ok_and(|builds| builds.is_empty())
+            && self.sessions.others_in(self.database, 0) == 0
+    }
+
+    /// Returns unused reserved values, and detaches the observers of the tables.
+    fn close(&self) {
+        if let Err(error) = self.sequences.return_reserved() {
+            // The reserved values are skipped.
+            tracing::warn!(%error, "could not return cached sequence values of a database");
+        }
+        for table in self.catalog().tables_by_age() {
+            if let Err(error) = self.store.set_observers(table.id, Vec::new()) {
+                tracing::warn!(%error, table = table.name, "could not detach observers");
+            }
+        }
     }
 
     /// Claims the build of an index; `None` if another session has it.
@@ -201,7 +316,7 @@ impl Engine {
     /// XX001 if a row is damaged; errors of the store.
     pub(crate) fn stored_builds(&self) -> Result<Vec<IndexBuild>> {
         let mut builds = Vec::new();
-        read_rows(&self.store, BUILDS_PREFIX, |_, value| {
+        read_rows((&self.store, self.catalog_table), BUILDS_PREFIX, |_, value| {
             builds.push(decode(value)?);
             Ok(())
         })?;
@@ -226,7 +341,7 @@ impl Engine {
     /// XX001 if a row is damaged; errors of the store.
     pub(crate) fn stored_positions(&self) -> Result<Vec<IndexPosition>> {
         let mut positions = Vec::new();
-        read_rows(&self.store, FOLLOWERS_PREFIX, |_, value| {
+        read_rows((&self.store, self.catalog_table), FOLLOWERS_PREFIX, |_, value| {
             positions.push(decode(value)?);
             Ok(())
         })?;
@@ -262,7 +377,6 @@ impl Engine {
                 }
             }
         }
-        self.store.release_recovered_versions();
         Ok(())
     }
 
@@ -340,12 +454,7 @@ impl Engine {
         if altered == *found { Ok(()) } else { self.store.alter_table(altered) }
     }
 
-    /// Returns the store.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
-    /// Returns unused reserved values of sequences and object ids to the catalog, before a clean
+    /// Returns unused reserved values of sequences and object ids to the catalogs, before a clean
     /// shutdown.
     ///
     /// # Errors
@@ -353,7 +462,7 @@ impl Engine {
     /// Errors of the store.
     pub fn return_reserved(&self) -> Result<()> {
         self.object_ids.return_reserved()?;
-        self.sequences.return_reserved()
+        self.engines().iter().try_for_each(|engine| engine.sequences.return_reserved())
     }
 
     /// Returns the catalog of the last committed DDL.
@@ -387,7 +496,42 @@ impl Engine {
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {
             tracing::error!(%error, "could not set the quotas of tables");
         }
+        self.publish_shared(&self.catalog(), &catalog);
         self.catalog.store(catalog);
+    }
+
+    /// Publishes changes of shared objects to the other open databases.
+    fn publish_shared(&self, before: &Catalog, after: &Catalog) {
+        let mut changed = after.difference(before);
+        changed.retain(CatalogEntry::is_shared);
+        if changed.is_empty() {
+            return;
+        }
+        for other in self
+            .databases
+            .engines_to_publish()
+            .iter()
+            .filter(|other| other.database != self.database)
+        {
+            let catalog = Arc::new(other.catalog().with_entries(after, &changed));
+            if let Err(error) = other.quotas.apply(&other.store, &catalog) {
+                tracing::error!(%error, "could not set the quotas of tables");
+            }
+            other.catalog.store(catalog);
+        }
+        for entry in &changed {
+            if let CatalogEntry::Object(ObjectId::Database(number)) = entry
+                && after.object(entry).is_none()
+            {
+                self.databases.close(*number);
+            }
+        }
+    }
+
+    /// Takes the store tables that are still to be dropped.
+    pub(crate) fn take_unseen(&self) -> Vec<TableId> {
+        let unseen = std::mem::take(&mut *self.unseen.lock());
+        unseen.into_iter().flat_map(|(_, tables)| tables).collect()
     }
 
     /// Drops store tables that a transaction has dropped or truncated, as soon as no snapshot
@@ -520,269 +664,4 @@ impl Statistics for Engine {
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>> {
         self.catalog.load().statistics(table).cloned()
     }
-}
-
-fn catalog_descriptor() -> TableDescriptor {
-    TableDescriptor {
-        id: CATALOG_TABLE,
-        name: "bennu.catalog".to_owned(),
-        families: vec![FamilyDescriptor::new("0")],
-        region_replication: 1,
-        durability: Durability::SyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    }
-}
-
-/// Creates schema `public` in a new catalog, from which no id was allocated yet.
-///
-/// # Errors
-///
-/// 0A000 if a build with other records wrote the catalog.
-fn create_public(store: &Arc<Store>) -> Result<()> {
-    let transaction = store.begin(TransactionOptions::default());
-    transaction.begin_statement();
-    let mut batch = CellBatch::new();
-    if transaction.get(CATALOG_TABLE, &Get::new(INITIALIZED_KEY), &mut batch)? {
-        return check_version(batch.row(0).value(0, b"").unwrap_or_default());
-    }
-    let public =
-        SchemaRecord { oid: PUBLIC_OID, name: PUBLIC.to_owned(), unknown: Default::default() };
-    let rows = [
-        (object_key(SCHEMAS_PREFIX, PUBLIC_OID), encode(&public)),
-        (INITIALIZED_KEY.to_vec(), CATALOG_VERSION.to_be_bytes().to_vec()),
-    ];
-    let rows = rows.map(|(key, value)| Mutation::new(key).put(0, Vec::new(), value));
-    transaction.mutate(CATALOG_TABLE, rows.to_vec())?;
-    transaction.commit()?.durable.wait()?;
-    Ok(())
-}
-
-fn check_version(stored: &[u8]) -> Result<()> {
-    if stored == CATALOG_VERSION.to_be_bytes() {
-        return Ok(());
-    }
-    // The first version had no number.
-    let stored = stored.try_into().map_or(1, u32::from_be_bytes);
-    bail!(FEATURE_NOT_SUPPORTED: "the data directory has a catalog of version {stored}, and this \
-         build reads version {CATALOG_VERSION}: dump the database with the build that wrote it, \
-         and restore the dump into a new directory")
-}
-
-fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
-    let mut coprocessors: AHashMap<Vec<u8>, Arc<CoprocessorRecords>> = AHashMap::new();
-    read_rows(store, COPROCESSORS_PREFIX, |table, bytes| {
-        coprocessors.insert(table.to_vec(), Arc::new(decode(bytes)?));
-        Ok(())
-    })?;
-    let mut catalog = Catalog::default();
-    catalog.add_standard_roles();
-    read_rows(store, ROLES_PREFIX, |_, bytes| {
-        catalog.add(CatalogObject::Role(Arc::new(decode(bytes)?)));
-        Ok(())
-    })?;
-    for function in standard_function::all(&catalog)? {
-        catalog.add(CatalogObject::Function(Arc::new(function)));
-    }
-    for record in standard_domain::records() {
-        let domain = relation_assembly::domain(&catalog, record)?;
-        catalog.add(CatalogObject::of_type(UserType::Domain(domain.into())));
-    }
-    read_rows(store, ENUMS_PREFIX, |_, bytes| {
-        catalog.add(CatalogObject::of_type(UserType::Enum(Enumeration::of_record(decode(bytes)?))));
-        Ok(())
-    })?;
-    read_rows(store, SCHEMAS_PREFIX, |_, bytes| {
-        catalog.add(CatalogObject::Schema(Arc::new(decode(bytes)?)));
-        Ok(())
-    })?;
-    let mut definitions = Vec::new();
-    let mut read = |prefix, definition: fn(&[u8]) -> Result<Definition>| {
-        read_rows(store, prefix, |_, bytes| {
-            definitions.push(definition(bytes)?);
-            Ok(())
-        })
-    };
-    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode(bytes)?)))?;
-    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode(bytes)?)))?;
-    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode(bytes)?)))?;
-    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode(bytes)?))))?;
-    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode(bytes)?)))?;
-    catalog = with_definitions(catalog, definitions, &coprocessors)?;
-    read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
-        catalog.add(CatalogObject::Sequence(Arc::new(decode(bytes)?)));
-        Ok(())
-    })?;
-    read_rows(store, COMMENTS_PREFIX, |subject, bytes| {
-        let comment = Arc::new(decode(bytes)?);
-        catalog.add(CatalogObject::Comment(CommentSubjectKey::of_key(subject)?, comment));
-        Ok(())
-    })?;
-    read_rows(store, QUOTA_PREFIX, |subject, bytes| {
-        catalog.add(CatalogObject::Quota(QuotaSubject::of_key(subject)?, decode(bytes)?));
-        Ok(())
-    })?;
-    read_rows(store, STATISTICS_PREFIX, |table, bytes| {
-        if let Some(table) = table_of_key(table) {
-            catalog.add(CatalogObject::Statistics(table, Arc::new(decode(bytes)?)));
-        }
-        Ok(())
-    })?;
-    Ok(catalog)
-}
-
-/// A definition as stored in the catalog, before the names in it are resolved.
-enum Definition {
-    Domain(DomainRecord),
-    Composite(CompositeRecord),
-    Function(FunctionRecord),
-    Table(Box<TableRecord>),
-    View(ViewRecord),
-}
-
-/// Adds definitions, which may refer to each other, to the catalog: those with unresolved
-/// references are retried after the others.
-fn with_definitions(
-    mut catalog: Catalog,
-    mut definitions: Vec<Definition>,
-    coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
-) -> Result<Catalog> {
-    while !definitions.is_empty() {
-        let before = definitions.len();
-        let mut left = Vec::new();
-        for definition in definitions {
-            match object_of(&catalog, &definition, coprocessors, false) {
-                Ok(object) => catalog.add(object),
-                Err(error) => left.push((definition, error)),
-            }
-        }
-        if left.len() == before {
-            // The rest depends on a definition that cannot be read. Those that allow it are
-            // loaded with the error deferred until they are used.
-            let late = left.iter().position(|(definition, error)| {
-                let object = object_of(&catalog, definition, coprocessors, true);
-                if let Ok(object) = object {
-                    tracing::error!(error = %unreadable(definition, error), "damaged definition");
-                    catalog.add(object);
-                    return true;
-                }
-                false
-            });
-            let (definition, error) = left.remove(late.unwrap_or_default());
-            if late.is_none() {
-                return Err(unreadable(&definition, &error));
-            }
-        }
-        definitions = left.into_iter().map(|(definition, _)| definition).collect();
-    }
-    Ok(catalog)
-}
-
-/// Returns an error that names the object whose definition cannot be read.
-fn unreadable(definition: &Definition, error: &Error) -> Error {
-    let (what, name) = match definition {
-        Definition::Domain(record) => ("domain", &record.name),
-        Definition::Composite(record) => ("type", &record.name),
-        Definition::Function(record) => ("function", &record.name),
-        Definition::Table(record) => ("table", &record.name),
-        Definition::View(record) => ("view", &record.name),
-    };
-    err!(DATA_CORRUPTED: "could not read the definition of {what} \"{name}\": {}", error.message)
-}
-
-/// Returns the object of a definition; `fail_late` defers errors until texts are used.
-fn object_of(
-    catalog: &Catalog,
-    definition: &Definition,
-    coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
-    fail_late: bool,
-) -> Result<CatalogObject> {
-    let texts = TextBinding { catalog, fail_late };
-    Ok(match definition {
-        Definition::Domain(record) => {
-            let domain = relation_assembly::domain_of(texts, record.clone())?;
-            CatalogObject::of_type(UserType::Domain(domain.into()))
-        }
-        Definition::Composite(record) => {
-            let composite = Composite::of_record(record.clone(), catalog)?;
-            CatalogObject::of_type(UserType::Composite(composite))
-        }
-        Definition::Function(record) => {
-            CatalogObject::Function(Arc::new(Function::of_record(record.clone(), catalog)?))
-        }
-        Definition::Table(record) => {
-            let attached = coprocessors.get(record.oid.to_be_bytes().as_slice()).cloned();
-            let table = relation_assembly::table_of(texts, record, attached.unwrap_or_default())?;
-            CatalogObject::of_table(table, record.as_ref().clone())
-        }
-        Definition::View(record) => {
-            CatalogObject::View(Arc::new(View::of_record(record.clone(), catalog)?))
-        }
-    })
-}
-
-/// Calls `read` for each catalog row with a key prefix, with the rest of the key and the value.
-fn read_rows(
-    store: &Arc<Store>,
-    prefix: &[u8],
-    mut read: impl FnMut(&[u8], &[u8]) -> Result<()>,
-) -> Result<()> {
-    let transaction =
-        store.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
-    transaction.begin_statement();
-    let range = Scan::range(prefix.to_vec(), types::keycode::prefix_end(prefix));
-    let mut scanner = transaction.scan(CATALOG_TABLE, range)?;
-    let mut batch = CellBatch::new();
-    while scanner.next_batch(1_000, &mut batch)? {
-        for row in batch.rows() {
-            let name = row.key().get(prefix.len()..).unwrap_or_default();
-            read(name, row.value(0, b"").unwrap_or_default())?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes the states of sequences that no catalog entry names.
-fn remove_orphan_states(
-    store: &Arc<Store>,
-    catalog: &Catalog,
-    sequences: &SequenceStates,
-) -> Result<()> {
-    let mut kept = Vec::new();
-    read_rows(store, STATES_PREFIX, |id, _| {
-        kept.extend(id.try_into().map(u32::from_be_bytes));
-        Ok(())
-    })?;
-    let known: AHashSet<u32> = catalog.sequences().map(|sequence| sequence.id).collect();
-    let orphans: Vec<u32> = kept.into_iter().filter(|id| !known.contains(id)).collect();
-    if orphans.is_empty() { Ok(()) } else { sequences.forget(&orphans) }
-}
-
-/// Removes store tables and row-id counters that no catalog entry names, which an interrupted DDL
-/// statement left.
-fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Result<()> {
-    let mut numbered = Vec::new();
-    read_rows(store, ROW_IDS_PREFIX, |table, _| {
-        numbered.extend(table.try_into().map(u32::from_be_bytes).map(TableId));
-        Ok(())
-    })?;
-    for table in numbered {
-        if catalog.table_stored(table).is_none() {
-            row_ids.remove(table)?;
-        }
-    }
-    let tables = catalog.tables_by_age().flat_map(|table| {
-        let indexes = table.indexes.iter().map(|index| index.spec.store_table);
-        indexes.chain([table.id])
-    });
-    let known: AHashSet<TableId> = tables.collect();
-    for descriptor in store.tables() {
-        if !known.contains(&descriptor.id) && descriptor.id.0 >= FIRST_USER_TABLE {
-            tracing::info!(table = %descriptor.name, "removing a table of an unfinished statement");
-            store.drop_table(descriptor.id)?;
-        }
-    }
-    Ok(())
 }

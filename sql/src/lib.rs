@@ -100,6 +100,8 @@ pub mod table_coprocessors;
 pub mod quotas;
 pub mod prepared_transactions;
 pub mod index_builds;
+mod catalog_reader;
+pub mod database_slots;
 
 pub mod engine;
 pub mod memory_governor;

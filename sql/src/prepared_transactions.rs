@@ -15,13 +15,12 @@ use store::transaction::{PreparedTransaction, TransactionOptions};
 use store::wal::DurableTicket;
 use store::{CellBatch, Mutation, Scan, Store, Transaction};
 
-use crate::catalog::record::{CATALOG_TABLE, decode, encode};
+use crate::catalog::database::DEFAULT_DATABASE;
+use crate::catalog::record::{CATALOG_TABLE, PREPARED_PREFIX, decode, encode};
 use crate::error::{Error, Result};
 
 /// `max_prepared_transactions`: maximum number of prepared transactions.
 pub const PREPARED_MAX: usize = 64;
-/// Key prefix of prepared transactions in the catalog.
-pub const PREPARED_PREFIX: &[u8] = b"p";
 /// Maximum length of an identifier in bytes.
 const IDENTIFIER_BYTES_MAX: usize = 200;
 /// Bytes of the record in one catalog row.
@@ -34,10 +33,14 @@ struct PreparedRecord {
     owner: String,
     prepared_micros: i64,
     transaction: Vec<u8>,
+    /// Number of the database; `None`: the default one.
+    database: Option<u32>,
     unknown: UnknownFields,
 }
 
-store::tagged_fields!(PreparedRecord { 1 gid, 2 owner, 3 prepared_micros, 4 transaction } unknown);
+store::tagged_fields!(PreparedRecord {
+    1 gid, 2 owner, 3 prepared_micros, 4 transaction, 5 database,
+} unknown);
 
 /// Catalog rows of a stored record, and their concatenated values.
 #[derive(Default)]
@@ -49,6 +52,7 @@ struct StoredChunks {
 /// A prepared transaction.
 struct PreparedEntry {
     owner: String,
+    database: u32,
     /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     prepared_micros: i64,
     transaction: PreparedTransaction,
@@ -66,9 +70,11 @@ pub struct PreparedTransactionRow {
     pub prepared_micros: i64,
     /// User who prepared it.
     pub owner: String,
+    /// Number of its database.
+    pub database: u32,
 }
 
-/// Prepared transactions of a database.
+/// Prepared transactions of all databases.
 pub struct PreparedTransactions {
     store: Arc<Store>,
     /// Entries by identifier; `None` while a session prepares or ends the transaction.
@@ -121,9 +127,10 @@ impl PreparedTransactions {
                 let gid = &record.gid;
                 err!(DATA_CORRUPTED: "could not restore prepared transaction \"{gid}\": {error}")
             })?;
-            let PreparedRecord { gid, owner, prepared_micros, .. } = record;
+            let PreparedRecord { gid, owner, prepared_micros, database, .. } = record;
             tracing::info!(%gid, "restored a prepared transaction");
-            let prepared = PreparedEntry { owner, prepared_micros, transaction, rows };
+            let database = database.unwrap_or(DEFAULT_DATABASE);
+            let prepared = PreparedEntry { owner, database, prepared_micros, transaction, rows };
             by_gid.insert(gid, Some(Arc::new(prepared)));
         }
         let by_gid = Mutex::new(by_gid);
@@ -138,7 +145,7 @@ impl PreparedTransactions {
     pub(crate) fn prepare(
         &self,
         gid: &str,
-        owner: &str,
+        (owner, database): (&str, u32),
         transaction: &Transaction,
     ) -> Result<DurableTicket> {
         let mut claim = self.claim_new(gid)?;
@@ -151,12 +158,14 @@ impl PreparedTransactions {
                 owner,
                 prepared_micros,
                 transaction: bytes,
+                database: (database != DEFAULT_DATABASE).then_some(database),
                 unknown: Default::default(),
             })
         });
         let (rows, ticket) = kept.inspect_err(|_| transaction.rollback())?;
         let owner = owner.to_owned();
-        claim.before = Some(Arc::new(PreparedEntry { owner, prepared_micros, transaction, rows }));
+        let prepared = PreparedEntry { owner, database, prepared_micros, transaction, rows };
+        claim.before = Some(Arc::new(prepared));
         Ok(ticket)
     }
 
@@ -194,9 +203,13 @@ impl PreparedTransactions {
         Ok((keys, transaction.commit()?.durable))
     }
 
-    /// Claims a prepared transaction in order to end it.
-    fn claim<'a>(&'a self, gid: &'a str) -> Result<GidClaim<'a>> {
+    /// Claims a prepared transaction of a database in order to end it.
+    fn claim<'a>(&'a self, gid: &'a str, database: u32) -> Result<GidClaim<'a>> {
         match self.by_gid.lock().get_mut(gid) {
+            Some(Some(prepared)) if prepared.database != database => {
+                bail!(FEATURE_NOT_SUPPORTED: "prepared transaction belongs to another database";
+                    hint "Connect to the database where the transaction was prepared to finish it.")
+            }
             None => {
                 bail!(UNDEFINED_OBJECT: "prepared transaction with identifier \"{gid}\" does not exist")
             }
@@ -213,9 +226,9 @@ impl PreparedTransactions {
     ///
     /// # Errors
     ///
-    /// 42704, 55000; errors of the store: the transaction then remains prepared.
-    pub(crate) fn commit(&self, gid: &str) -> Result<Option<DurableTicket>> {
-        let mut claim = self.claim(gid)?;
+    /// 42704, 55000, 0A000; errors of the store: the transaction then remains prepared.
+    pub(crate) fn commit(&self, gid: &str, database: u32) -> Result<Option<DurableTicket>> {
+        let mut claim = self.claim(gid, database)?;
         let Some(prepared) = &claim.before else { return Ok(None) };
         let commit = prepared.transaction.commit((CATALOG_TABLE, prepared.rows.clone()))?;
         claim.before = None;
@@ -226,10 +239,10 @@ impl PreparedTransactions {
     ///
     /// # Errors
     ///
-    /// 42704, 55000; errors of the store: the transaction then remains prepared, or is again
+    /// 42704, 55000, 0A000; errors of the store: the transaction then remains prepared, or is again
     /// after a restart.
-    pub(crate) fn rollback(&self, gid: &str) -> Result<()> {
-        let mut claim = self.claim(gid)?;
+    pub(crate) fn rollback(&self, gid: &str, database: u32) -> Result<()> {
+        let mut claim = self.claim(gid, database)?;
         let Some(prepared) = &claim.before else { return Ok(()) };
         let rows = prepared.rows.iter().map(|row| Mutation::new(row.clone()).delete_row());
         let transaction = self.store.begin(TransactionOptions::default());
@@ -250,6 +263,7 @@ impl PreparedTransactions {
             gid: gid.clone(),
             prepared_micros: prepared.prepared_micros,
             owner: prepared.owner.clone(),
+            database: prepared.database,
         };
         all.map(shown).collect()
     }

@@ -7,19 +7,49 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use store::Store;
-use store::quota::Quota;
+use store::quota::{Quota, QuotaLimits};
 
 use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
 
-/// Quotas by subject.
+/// Quotas of roles, which the databases share.
 #[derive(Default)]
+pub struct RoleQuotas(Mutex<BTreeMap<QuotaSubject, Arc<Quota>>>);
+
+impl RoleQuotas {
+    /// Returns the quota of a role with these limits.
+    fn quota(
+        &self,
+        role: &QuotaSubject,
+        make: impl FnOnce() -> Quota,
+        limits: QuotaLimits,
+    ) -> Arc<Quota> {
+        let mut quotas = self.0.lock();
+        match quotas.get(role) {
+            Some(quota) if quota.limits() == limits => Arc::clone(quota),
+            _ => {
+                let quota = Arc::new(make());
+                quotas.insert(role.clone(), Arc::clone(&quota));
+                quota
+            }
+        }
+    }
+}
+
+/// Quotas in a database, by subject.
 pub struct Quotas {
+    roles: Arc<RoleQuotas>,
     live: ArcSwap<BTreeMap<QuotaSubject, Arc<Quota>>>,
 }
 
 impl Quotas {
+    /// Returns the quotas of a database; none is in force.
+    pub(crate) fn new(roles: &Arc<RoleQuotas>) -> Quotas {
+        Quotas { roles: Arc::clone(roles), live: ArcSwap::default() }
+    }
+
     /// Applies the quotas of a catalog.
     ///
     /// # Errors
@@ -38,9 +68,16 @@ impl Quotas {
                     None => continue,
                 },
                 QuotaSubject::Role(name) => format!("role \"{name}\""),
+                QuotaSubject::Database(number) => match catalog.database(*number) {
+                    Some(database) => format!("database \"{}\"", database.name),
+                    None => continue,
+                },
             };
             let quota = match before.get(subject) {
                 Some(quota) if quota.limits() == limits => Arc::clone(quota),
+                _ if matches!(subject, QuotaSubject::Role(_)) => {
+                    self.roles.quota(subject, || Quota::new(named, limits), limits)
+                }
                 _ => Arc::new(Quota::new(named, limits)),
             };
             live.insert(subject.clone(), quota);
@@ -63,6 +100,15 @@ impl Quotas {
             return None;
         }
         live.get(&QuotaSubject::Role(role.to_owned())).cloned()
+    }
+
+    /// Returns the quota of a database.
+    pub(crate) fn of_database(&self, database: u32) -> Option<Arc<Quota>> {
+        let live = self.live.load();
+        if live.is_empty() {
+            return None;
+        }
+        live.get(&QuotaSubject::Database(database)).cloned()
     }
 
     /// Returns all quotas.

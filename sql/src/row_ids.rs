@@ -17,22 +17,23 @@ use parking_lot::Mutex;
 use store::transaction::TransactionOptions;
 use store::{CellBatch, Get, Mutation, Store, TableId, Transaction};
 
-use crate::catalog::record::{CATALOG_TABLE, row_ids_key};
+use crate::catalog::record::row_ids_key;
 use crate::error::{Error, Result};
 
 /// Number of ids reserved at once.
 const RESERVED: u64 = 65_536;
 
-/// Row id allocator of a store's tables.
+/// Row id allocator of the tables of a database.
 pub struct RowIds {
     store: Arc<Store>,
+    catalog_table: TableId,
     tables: Mutex<AHashMap<TableId, Arc<Mutex<Range<u64>>>>>,
 }
 
 impl RowIds {
-    /// Returns the allocator of a store's tables; nothing is reserved yet.
-    pub fn new(store: &Arc<Store>) -> RowIds {
-        RowIds { store: Arc::clone(store), tables: Mutex::default() }
+    /// Returns the allocator of the tables in a catalog table; nothing is reserved yet.
+    pub fn new(store: &Arc<Store>, catalog_table: TableId) -> RowIds {
+        RowIds { store: Arc::clone(store), catalog_table, tables: Mutex::default() }
     }
 
     /// Allocates ids of a table, at least one and at most `count`. A reservation waits for the
@@ -62,7 +63,7 @@ impl RowIds {
         transaction.begin_statement();
         let mut batch = CellBatch::new();
         let start =
-            match transaction.get_locked(CATALOG_TABLE, &Get::new(key.clone()), &mut batch)? {
+            match transaction.get_locked(self.catalog_table, &Get::new(key.clone()), &mut batch)? {
                 false => 1,
                 true => {
                     let value = batch.row(0).value(0, b"").and_then(|value| value.try_into().ok());
@@ -76,7 +77,7 @@ impl RowIds {
             bail!(SEQUENCE_GENERATOR_LIMIT_EXCEEDED: "row identifiers of the table are exhausted");
         }
         let row = Mutation::new(key).put(0, Vec::new(), end.to_be_bytes().to_vec());
-        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        transaction.mutate(self.catalog_table, vec![row])?;
         transaction.commit()?.durable.wait()?;
         Ok(start..end)
     }
@@ -89,10 +90,10 @@ impl RowIds {
     /// Errors of the store.
     pub fn copy(&self, (from, to): (TableId, TableId), transaction: &Transaction) -> Result<()> {
         let mut batch = CellBatch::new();
-        if transaction.get_locked(CATALOG_TABLE, &Get::new(row_ids_key(from)), &mut batch)? {
+        if transaction.get_locked(self.catalog_table, &Get::new(row_ids_key(from)), &mut batch)? {
             let value = batch.row(0).value(0, b"").unwrap_or_default().to_vec();
             let row = Mutation::new(row_ids_key(to)).put(0, Vec::new(), value);
-            transaction.mutate(CATALOG_TABLE, vec![row])?;
+            transaction.mutate(self.catalog_table, vec![row])?;
         }
         Ok(())
     }
@@ -107,8 +108,8 @@ impl RowIds {
         let key = row_ids_key(table);
         let transaction = self.store.begin(TransactionOptions::default());
         transaction.begin_statement();
-        if transaction.exists(CATALOG_TABLE, &Get::new(key.clone()))? {
-            transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).delete_row()])?;
+        if transaction.exists(self.catalog_table, &Get::new(key.clone()))? {
+            transaction.mutate(self.catalog_table, vec![Mutation::new(key).delete_row()])?;
         }
         transaction.commit()?;
         Ok(())
@@ -120,6 +121,7 @@ mod tests {
     use store::Options;
 
     use super::*;
+    use crate::catalog::record::CATALOG_TABLE;
     use crate::engine::Engine;
     use crate::open::EngineOptions;
 
@@ -136,13 +138,13 @@ mod tests {
     fn row_ids_are_unique_across_restarts() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
-        let ids = RowIds::new(&store);
+        let ids = RowIds::new(&store, CATALOG_TABLE);
         assert_eq!(ids.take(TABLE, 10).unwrap(), 1..11);
         assert_eq!(ids.take(TABLE, RESERVED).unwrap(), 11..RESERVED + 1);
         assert_eq!(ids.take(TABLE, 2).unwrap(), RESERVED + 1..RESERVED + 3);
         assert_eq!(ids.take(TableId(1_235), 2).unwrap(), 1..3);
         // Reserved and unused ids are lost.
-        let again = RowIds::new(&store);
+        let again = RowIds::new(&store, CATALOG_TABLE);
         assert_eq!(again.take(TABLE, 1).unwrap().start, 2 * RESERVED + 1);
         again.remove(TABLE).unwrap();
         assert_eq!(again.take(TABLE, 1).unwrap().start, 1);
@@ -152,7 +154,7 @@ mod tests {
     fn concurrent_sessions_get_distinct_row_ids() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&directory);
-        let ids = RowIds::new(&store);
+        let ids = RowIds::new(&store, CATALOG_TABLE);
         let taken: Vec<u64> = std::thread::scope(|scope| {
             let work = || (0..200).flat_map(|_| ids.take(TABLE, 700).unwrap()).collect::<Vec<_>>();
             let sessions: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
@@ -172,7 +174,7 @@ mod tests {
         let row = Mutation::new(row_ids_key(TABLE)).put(0, Vec::new(), next);
         transaction.mutate(CATALOG_TABLE, vec![row]).unwrap();
         transaction.commit().unwrap();
-        let ids = RowIds::new(&store);
+        let ids = RowIds::new(&store, CATALOG_TABLE);
         assert_eq!(ids.take(TABLE, 10).unwrap(), i64::MAX as u64 - 2..i64::MAX as u64);
         assert_eq!(ids.take(TABLE, 1).unwrap_err().sqlstate, "2200H");
     }

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use store::transaction::TransactionOptions;
-use store::{CellBatch, Get, Mutation, Store};
+use store::{CellBatch, Get, Mutation, Store, TableId};
 
-use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::sequence::{Sequence, state_key};
 use crate::error::{Error, Result};
 
 /// Number of values reserved at once, unless CACHE is larger.
 const RESERVED: i64 = 32;
 
-/// States of a store's sequences.
+/// States of the sequences of a database.
 pub struct SequenceStates {
     store: Arc<Store>,
+    catalog_table: TableId,
     states: Mutex<AHashMap<u32, Arc<Mutex<Option<SequenceState>>>>>,
 }
 
@@ -40,9 +40,9 @@ struct SequenceState {
 }
 
 impl SequenceStates {
-    /// Returns the states of a store's sequences; nothing is loaded yet.
-    pub fn new(store: &Arc<Store>) -> SequenceStates {
-        SequenceStates { store: Arc::clone(store), states: Mutex::default() }
+    /// Returns the states of the sequences in a catalog table; nothing is loaded yet.
+    pub fn new(store: &Arc<Store>, catalog_table: TableId) -> SequenceStates {
+        SequenceStates { store: Arc::clone(store), catalog_table, states: Mutex::default() }
     }
 
     fn state(&self, id: u32) -> Arc<Mutex<Option<SequenceState>>> {
@@ -157,7 +157,7 @@ impl SequenceStates {
         let transaction = self.store.begin(TransactionOptions::default());
         transaction.begin_statement();
         let rows = ids.iter().map(|id| Mutation::new(state_key(*id)).delete_row());
-        transaction.mutate(CATALOG_TABLE, rows.collect())?;
+        transaction.mutate(self.catalog_table, rows.collect())?;
         transaction.commit()?;
         Ok(())
     }
@@ -188,8 +188,11 @@ impl SequenceStates {
         let transaction = self.store.begin(TransactionOptions::default());
         transaction.begin_statement();
         let mut batch = CellBatch::new();
-        let found =
-            transaction.get_locked(CATALOG_TABLE, &Get::new(state_key(sequence.id)), &mut batch)?;
+        let found = transaction.get_locked(
+            self.catalog_table,
+            &Get::new(state_key(sequence.id)),
+            &mut batch,
+        )?;
         let (value, is_called) = match found {
             false => (sequence.first, false),
             true => decode(batch.row(0).value(0, b"").unwrap_or_default())?,
@@ -203,7 +206,7 @@ impl SequenceStates {
         let mut bytes = value.to_be_bytes().to_vec();
         bytes.push(u8::from(is_called));
         let row = Mutation::new(state_key(id)).put(0, Vec::new(), bytes);
-        transaction.mutate(CATALOG_TABLE, vec![row])?;
+        transaction.mutate(self.catalog_table, vec![row])?;
         transaction.commit()?.durable.wait()?;
         Ok(())
     }

@@ -115,6 +115,11 @@ pub(crate) struct CheckedCoprocessor {
 }
 
 impl CoprocessorRegistry {
+    /// Returns whether there are coprocessors of the server.
+    pub(crate) fn has_server_coprocessors(&self) -> bool {
+        !self.server.is_empty()
+    }
+
     /// Checks the coprocessors of the server.
     ///
     /// # Errors

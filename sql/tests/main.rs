@@ -8,6 +8,7 @@ mod client_timestamps;
 mod columnar;
 mod coprocessors;
 mod crashes;
+mod database_crash;
 mod definitions;
 mod deferrable_unique;
 mod error_places;

@@ -14,7 +14,7 @@ use sql::error::sqlstate;
 use sql::session::Session;
 
 use crate::config::RESERVED_CONNECTIONS;
-use crate::database::DEFAULT_USER;
+use crate::database::DEFAULT_DATABASE;
 use crate::pgwire::cancel::Registration;
 use crate::pgwire::client_log::Client;
 use crate::pgwire::failure::{Failure, Result};
@@ -28,10 +28,6 @@ const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
 /// The supported protocol, 3.0.
 const PROTOCOL: i32 = 3 << 16;
-/// The only database; the user's name is an alias, because clients use it by default.
-const DATABASE: &str = "bennu";
-/// Aliases of the database: those that every PostgreSQL server has and tools connect to.
-const ALWAYS_THERE: [&str; 2] = ["postgres", "template1"];
 
 /// Its message.
 pub(super) const TOO_MANY_CLIENTS: &str = "sorry, too many clients already";
@@ -74,13 +70,13 @@ pub(crate) async fn start(
     let engine = service.database.engine();
     let role = service.authentication.authenticate(channel, (&user, engine), slot).await?;
     check_room(service, role.has(RoleAttribute::Superuser))?;
-    let mut session = service.database.session(&role.name);
+    let mut session = connect(service, (&client.database, &user), &role.name).await?;
     session.check_connection_limit().map_err(|error| Failure::Fatal(Box::new(error)))?;
     for (name, value) in service.log.settings() {
         session.set_of_server(name, value);
     }
     session.set_of_server("max_connections", &service.connections_max.to_string());
-    apply(&mut session, &user, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
+    apply(&mut session, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
     let process_id = session.process_id();
     client.process_id = process_id;
     let application = parameters.get("application_name").map_or("", String::as_str);
@@ -97,6 +93,19 @@ pub(crate) async fn start(
     let secret = SecretKey::I32(registration.secret);
     channel.output().put(&BackendKeyData::new(process_id, secret));
     Ok(Some(StartedSession { session, registration }))
+}
+
+/// Opens a session on the database of this name, outside of the event loop: the database may have
+/// to be opened, or a statement has claimed it. The user's name is an alias of the default database,
+/// unless a database has that name, because clients use it by default.
+async fn connect(service: &Service, (name, user): (&str, &str), role: &str) -> Result<Session> {
+    let is_alias = name == user && !service.database.has_database(name);
+    let name = if is_alias { DEFAULT_DATABASE.to_owned() } else { name.to_owned() };
+    let (database, role) = (service.database.clone(), role.to_owned());
+    let opened = tokio::task::spawn_blocking(move || database.connect(&name, &role)).await;
+    let opened =
+        opened.map_err(|error| Failure::fatal(sqlstate::INTERNAL_ERROR, error.to_string()));
+    opened?.map_err(|error| Failure::Fatal(Box::new(error)))
 }
 
 /// Returns an error if the maximum number of sessions is reached. The last few are reserved for
@@ -182,18 +191,7 @@ fn decode(channel: &mut StartChannel, packet: BytesMut) -> Result<Startup> {
 }
 
 /// Applies the parameters of the startup packet to the session.
-fn apply(
-    session: &mut Session,
-    user: &str,
-    parameters: &BTreeMap<String, String>,
-) -> sql::Result<()> {
-    let database = parameters.get("database").filter(|name| !name.is_empty());
-    if let Some(name) = database
-        && ![DATABASE, DEFAULT_USER, user].contains(&name.as_str())
-        && !ALWAYS_THERE.contains(&name.as_str())
-    {
-        bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
-    }
+fn apply(session: &mut Session, parameters: &BTreeMap<String, String>) -> sql::Result<()> {
     for (name, value) in parameters {
         match name.as_str() {
             "user" | "database" => {}

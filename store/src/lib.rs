@@ -70,6 +70,7 @@ mod schedule;
 mod split_queue;
 mod engine;
 mod region_replacement;
+mod table_link;
 mod auto_split;
 mod applied_rules;
 pub mod bulk_load;

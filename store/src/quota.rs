@@ -126,7 +126,7 @@ pub(crate) enum Access {
 }
 
 /// The quotas that a request is charged to.
-pub(crate) type Charged = SmallVec<[Arc<Quota>; 2]>;
+pub(crate) type Charged = SmallVec<[Arc<Quota>; 3]>;
 
 /// Charges quotas for bytes that were read or written.
 pub(crate) fn charge(charged: &Charged, access: Access, bytes: u64, env: &dyn Env) {

@@ -295,7 +295,7 @@ fn replace_regions(
 }
 
 /// Flushes a region, so that little remains to be flushed while writers wait.
-fn flush_most(engine: &Engine, region: &Region) -> Result<()> {
+pub(crate) fn flush_most(engine: &Engine, region: &Region) -> Result<()> {
     for _ in 0..FLUSHES_MAX {
         region.flush(engine)?;
         if region.memstore_bytes() <= LITTLE_BYTES {
@@ -315,7 +315,7 @@ struct RegionReplacementJob<'a> {
 }
 
 /// A region under construction.
-struct NewRegion {
+pub(crate) struct NewRegion {
     id: RegionId,
     rows: RowRange,
     directory: PathBuf,
@@ -359,20 +359,10 @@ impl<'a> RegionReplacementJob<'a> {
             new.windows(2).all(|pair| pair[0].stop.as_ref() == Some(&pair[1].start)),
             "new regions are adjacent"
         );
-        let new = new.into_iter().zip(next..).map(|(rows, id)| {
-            let id = RegionId(id);
-            let directory = directory_of(&engine.regions_directory, id);
-            let families = (0..family_count).map(|_| BTreeMap::new()).collect();
-            NewRegion { id, rows, directory, families }
-        });
         let mut reshaping =
-            RegionReplacementJob { engine, table, old, new: new.collect(), published: false };
-        let leftovers = engine.options().env.list(&engine.regions_directory)?;
-        for region in &mut reshaping.new {
-            if leftovers.iter().any(|name| region.directory.ends_with(name)) {
-                engine.options().env.remove_directory(&region.directory)?;
-            }
-            region.create_directories(engine)?;
+            RegionReplacementJob { engine, table, old, new: Vec::new(), published: false };
+        for (rows, id) in new.into_iter().zip(next..) {
+            reshaping.new.push(NewRegion::create(engine, RegionId(id), rows, family_count)?);
         }
         Ok(reshaping)
     }
@@ -382,11 +372,7 @@ impl<'a> RegionReplacementJob<'a> {
         for (region, files) in held {
             let place = self.old.iter().position(|old| old.id() == region.id()).unwrap_or(0);
             for new in &mut self.new {
-                for (family, view) in files.views().iter().enumerate() {
-                    for live in view.files() {
-                        new.link(self.engine, (place, region), family, live)?;
-                    }
-                }
+                new.link_files(self.engine, (place, region), files)?;
             }
         }
         for new in &self.new {
@@ -461,6 +447,37 @@ impl Drop for RegionReplacementJob<'_> {
 }
 
 impl NewRegion {
+    /// Creates the directories of a region, which replace those that a failure has left.
+    pub(crate) fn create(
+        engine: &Engine,
+        id: RegionId,
+        rows: RowRange,
+        family_count: usize,
+    ) -> Result<NewRegion> {
+        let directory = directory_of(&engine.regions_directory, id);
+        let families = (0..family_count).map(|_| BTreeMap::new()).collect();
+        let region = NewRegion { id, rows, directory, families };
+        let leftovers = engine.options().env.list(&engine.regions_directory)?;
+        if leftovers.iter().any(|name| region.directory.ends_with(name)) {
+            engine.options().env.remove_directory(&region.directory)?;
+        }
+        region.create_directories(engine)?;
+        Ok(region)
+    }
+
+    /// Links the files of an old region that have rows of this one and are not linked yet.
+    pub(crate) fn link_files(
+        &mut self,
+        engine: &Engine,
+        of: (usize, &Region),
+        files: &HeldFiles<'_>,
+    ) -> Result<()> {
+        for (family, view) in files.views().iter().enumerate() {
+            view.files().try_for_each(|live| self.link(engine, of, family, live))?;
+        }
+        Ok(())
+    }
+
     /// Returns it in the form for observers.
     fn shown(&self, table: &Table) -> RegionRef<'_> {
         let RowRange { start, stop } = &self.rows;
@@ -477,7 +494,8 @@ impl NewRegion {
             .try_for_each(|family| env.create_directory(&self.directory_of(family)))
     }
 
-    fn sync(&self, engine: &Engine) -> Result<()> {
+    /// Makes the links durable.
+    pub(crate) fn sync(&self, engine: &Engine) -> Result<()> {
         let env = &engine.options().env;
         (0..self.families.len())
             .try_for_each(|family| env.sync_directory(&self.directory_of(family)))
@@ -516,7 +534,12 @@ impl NewRegion {
     }
 
     /// Returns the manifest record of the region.
-    fn record(&self, old: &[Arc<Region>], flushed: u64, created_micros: i64) -> RegionRecord {
+    pub(crate) fn record(
+        &self,
+        old: &[Arc<Region>],
+        flushed: u64,
+        created_micros: i64,
+    ) -> RegionRecord {
         let files = (0..self.families.len()).map(|family| self.files(old, family)).collect();
         let history = (0..self.families.len()).map(|family| self.history_begin(old, family));
         RegionRecord {

@@ -27,6 +27,7 @@ pub mod query;
 pub mod dml;
 pub mod constraint;
 pub mod ddl;
+pub mod database;
 pub mod object;
 pub mod role;
 pub mod trigger;
@@ -40,6 +41,7 @@ pub use constraint::{
     ConstraintKind, Deferral, ForeignKeyClause, IndexClauses, KeyColumn, ReferentialAction,
     TableConstraint, UniqueKey,
 };
+pub use database::{AlterDatabaseAction, DatabaseOption, DatabaseStatement};
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
     AttachCoprocessor, Check, CheckOption, CheckStore, CheckTarget, ColumnAttribute,
@@ -170,6 +172,8 @@ pub enum Statement {
     Refresh(Refresh),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
+    /// `CREATE DATABASE` and so on.
+    Database(Box<DatabaseStatement>),
     /// `CREATE EXTENSION` and so on.
     Extension(Box<ExtensionStatement>),
     /// `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE`, and memberships of `GRANT` and `REVOKE`
@@ -347,9 +351,9 @@ impl Statement {
                 "rule" => "DROP RULE",
                 "policy" => "DROP POLICY",
                 "publication" => "DROP PUBLICATION",
-                "server" => "DROP SERVER",
-                _ => "DROP DATABASE",
+                _ => "DROP SERVER",
             },
+            Statement::Database(statement) => statement.tag(),
             Statement::Extension(statement) => match **statement {
                 ExtensionStatement::Create { .. } => "CREATE EXTENSION",
                 ExtensionStatement::Update { .. } => "ALTER EXTENSION",

@@ -5,6 +5,7 @@
 
 use store::codec::tagged::UnknownFields;
 
+use crate::catalog::database::DEFAULT_DATABASE;
 use crate::error::{Error, Result};
 
 /// The key prefix of [`CommentSubjectKey::key`].
@@ -38,8 +39,8 @@ pub enum CommentSubjectKey {
     Type(u32),
     /// A function, by its number.
     Function(u32),
-    /// The database.
-    Database,
+    /// A database, by its number.
+    Database(u32),
     /// A role, by its number.
     Role(u32),
     /// An extension, by its number and the number of its schema: the row also records that it was
@@ -61,7 +62,7 @@ impl CommentSubjectKey {
             CommentSubjectKey::Schema(number) => (b'h', number, Vec::new()),
             CommentSubjectKey::Type(number) => (b'e', number, Vec::new()),
             CommentSubjectKey::Function(number) => (b'f', number, Vec::new()),
-            CommentSubjectKey::Database => (b'd', &0, Vec::new()),
+            CommentSubjectKey::Database(number) => (b'd', number, Vec::new()),
             CommentSubjectKey::Role(number) => (b'g', number, Vec::new()),
             CommentSubjectKey::Extension(number, schema) => {
                 (b'x', number, schema.to_be_bytes().to_vec())
@@ -98,7 +99,9 @@ impl CommentSubjectKey {
             b'h' => CommentSubjectKey::Schema(number),
             b'e' => CommentSubjectKey::Type(number),
             b'f' => CommentSubjectKey::Function(number),
-            b'd' => CommentSubjectKey::Database,
+            // Builds with one database wrote the number 0.
+            b'd' if number == 0 => CommentSubjectKey::Database(DEFAULT_DATABASE),
+            b'd' => CommentSubjectKey::Database(number),
             b'g' => CommentSubjectKey::Role(number),
             b'x' => {
                 let schema = rest.try_into().map_err(|_| damaged())?;
@@ -119,7 +122,7 @@ impl CommentSubjectKey {
             CommentSubjectKey::Schema(_)
             | CommentSubjectKey::Type(_)
             | CommentSubjectKey::Function(_)
-            | CommentSubjectKey::Database
+            | CommentSubjectKey::Database(_)
             | CommentSubjectKey::Role(_)
             | CommentSubjectKey::Extension(..) => false,
         }

@@ -46,6 +46,15 @@ pub enum TakenName {
     Extension(u32),
     /// The name of a role.
     Role(String),
+    /// The name of a database.
+    Database(String),
+}
+
+impl TakenName {
+    /// Returns whether the name is one of all databases.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, TakenName::Database(_) | TakenName::Role(_))
+    }
 }
 
 impl Catalog {
@@ -129,6 +138,9 @@ impl Catalog {
                 BTreeSet::from([TakenName::Schema(schema.name.clone())])
             }
             Some(CatalogObject::Role(role)) => BTreeSet::from([TakenName::Role(role.name.clone())]),
+            Some(CatalogObject::Database(one)) => {
+                BTreeSet::from([TakenName::Database(one.name.clone())])
+            }
             Some(CatalogObject::Function(one)) => {
                 let takes = one.parameters.iter().map(|sql_type| sql_type.oid()).collect();
                 let FunctionRecord { schema, name, .. } = &one.record;
@@ -274,6 +286,7 @@ impl PartialEq for CatalogObject {
             (CatalogObject::Type(a), CatalogObject::Type(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Function(a), CatalogObject::Function(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Role(a), CatalogObject::Role(b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Database(a), CatalogObject::Database(b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Comment(_, a), CatalogObject::Comment(_, b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Quota(_, a), CatalogObject::Quota(_, b)) => a == b,
             (CatalogObject::Statistics(_, a), CatalogObject::Statistics(_, b)) => Arc::ptr_eq(a, b),

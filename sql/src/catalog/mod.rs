@@ -22,6 +22,7 @@ pub mod enumeration;
 pub mod extension;
 pub mod foreign_key;
 pub mod function;
+pub mod database;
 pub mod history_marks;
 pub mod operator_functions;
 pub mod name;
@@ -56,16 +57,19 @@ use types::{DataType, SqlType};
 
 use crate::ast::{ObjectKind, TableName};
 use crate::catalog::access::role::{ROLES_PREFIX, RoleRecord};
-use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
+use crate::catalog::comment::{COMMENTS_PREFIX, CommentRecord, CommentSubjectKey};
 use crate::catalog::composite::COMPOSITES_PREFIX;
+use crate::catalog::database::{DATABASES_PREFIX, DatabaseRecord};
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::DOMAINS_PREFIX;
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function};
 use crate::catalog::name::{ObjectName, SearchPath, is_temporary};
-use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{TABLES_PREFIX, TableRecord, VIEWS_PREFIX, encode, object_key};
+use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
+use crate::catalog::record::{
+    NEXT_ID_KEY, PREPARED_PREFIX, TABLES_PREFIX, TableRecord, VIEWS_PREFIX, encode, object_key,
+};
 use crate::catalog::schema::{RelationId, SCHEMAS_PREFIX, Schema, SchemaRecord};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, Sequence, sequence_name};
 use crate::catalog::statistics::{TableStatistics, statistics_key};
@@ -84,6 +88,8 @@ pub struct Catalog {
     /// Unique for each state, committed or of an open transaction, and higher than those of the
     /// states that it was derived from.
     pub version: u64,
+    /// The number of the database whose catalog it is.
+    pub database: u32,
     /// All objects with their properties.
     objects: OrdMap<CatalogEntry, CatalogObject>,
     /// The schemas by name, with the names in them.
@@ -133,6 +139,8 @@ pub enum ObjectId {
     Function(u32),
     /// A role.
     Role(u32),
+    /// A database.
+    Database(u32),
 }
 
 /// The key of an object or property of the catalog.
@@ -165,6 +173,8 @@ pub enum CatalogObject {
     Function(Arc<Function>),
     /// A role.
     Role(Arc<RoleRecord>),
+    /// A database.
+    Database(Arc<DatabaseRecord>),
     /// A comment.
     Comment(CommentSubjectKey, Arc<CommentRecord>),
     /// A quota.
@@ -265,7 +275,8 @@ impl Catalog {
         if let Some(found) = schemas.find_map(|schema| self.relation(schema, text)) {
             return Ok(Some(found));
         }
-        Ok(self.find(&parser::parse_relation_name(text)?, path))
+        let name = parser::parse_relation_name_in(text, self.current_database())?;
+        Ok(self.find(&name, path))
     }
 
     /// Returns the table of a name in a statement, if it is a table.
@@ -338,6 +349,18 @@ impl Catalog {
     /// Returns all schemas, by name.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.schemas.values()
+    }
+
+    // ---- databases ----
+
+    /// Returns the name of the database whose catalog it is.
+    pub fn current_database(&self) -> &str {
+        self.database(self.database).map_or(name::DATABASE, |database| &database.name)
+    }
+
+    /// Returns a database by name.
+    pub fn database_named(&self, name: &str) -> Option<&Arc<DatabaseRecord>> {
+        self.databases().find(|database| database.name == name)
     }
 
     // ---- tables ----
@@ -691,14 +714,20 @@ object_look_ups! {
     Type: UserType, created_type, types, "type of CREATE TYPE or CREATE DOMAIN";
     Function: Function, function, functions, "user-defined function";
     Role: RoleRecord, role, roles, "role";
+    Database: DatabaseRecord, database, databases, "database";
 }
 
 impl ObjectId {
     /// The kinds of objects.
-    const KINDS: [fn(u32) -> ObjectId; 7] = {
-        use ObjectId::{Function, Role, Schema, Sequence, Table, Type, View};
-        [Schema, Table, View, Sequence, Type, Function, Role]
+    const KINDS: [fn(u32) -> ObjectId; 8] = {
+        use ObjectId::{Database, Function, Role, Schema, Sequence, Table, Type, View};
+        [Schema, Table, View, Sequence, Type, Function, Role, Database]
     };
+
+    /// Returns whether the catalogs of all databases have the object.
+    pub fn is_shared(self) -> bool {
+        matches!(self, ObjectId::Database(_) | ObjectId::Role(_))
+    }
 
     /// Returns the number.
     pub fn number(self) -> u32 {
@@ -706,6 +735,7 @@ impl ObjectId {
             ObjectId::Schema(number) | ObjectId::Table(number) | ObjectId::View(number) => number,
             ObjectId::Sequence(number) | ObjectId::Type(number) => number,
             ObjectId::Function(number) | ObjectId::Role(number) => number,
+            ObjectId::Database(number) => number,
         }
     }
 }
@@ -716,6 +746,19 @@ impl CatalogEntry {
         match self {
             CatalogEntry::Object(id) => Some(*id),
             _ => None,
+        }
+    }
+
+    /// Returns whether the catalogs of all databases have the object or property. Its row is in
+    /// the shared catalog.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            CatalogEntry::Object(id) => id.is_shared(),
+            CatalogEntry::Comment(subject) => {
+                matches!(subject, CommentSubjectKey::Database(_) | CommentSubjectKey::Role(_))
+            }
+            CatalogEntry::Quota(subject) => !matches!(subject, QuotaSubject::Table(_)),
+            CatalogEntry::Statistics(_) => false,
         }
     }
 }
@@ -745,6 +788,7 @@ impl CatalogObject {
                 CatalogEntry::Object(ObjectId::Function(function.record.number))
             }
             CatalogObject::Role(role) => CatalogEntry::Object(ObjectId::Role(role.number)),
+            CatalogObject::Database(one) => CatalogEntry::Object(ObjectId::Database(one.oid)),
             CatalogObject::Comment(subject, _) => CatalogEntry::Comment(subject.clone()),
             CatalogObject::Quota(subject, _) => CatalogEntry::Quota(subject.clone()),
             CatalogObject::Statistics(table, _) => CatalogEntry::Statistics(*table),
@@ -761,6 +805,7 @@ impl CatalogObject {
             CatalogObject::Type(known) => ObjectName::new(known.schema(), known.name()),
             CatalogObject::Function(one) => ObjectName::new(&one.record.schema, &one.record.name),
             CatalogObject::Role(role) => ObjectName::new("", &role.name),
+            CatalogObject::Database(one) => ObjectName::new("", &one.name),
             CatalogObject::Comment(..)
             | CatalogObject::Quota(..)
             | CatalogObject::Statistics(..) => return None,
@@ -833,6 +878,7 @@ impl CatalogObject {
                 of(FUNCTIONS_PREFIX, function.record.number, encode(&function.record))
             }
             CatalogObject::Role(role) => of(ROLES_PREFIX, role.number, encode(&**role)),
+            CatalogObject::Database(one) => of(DATABASES_PREFIX, one.oid, encode(&**one)),
             CatalogObject::Comment(subject, text) => Some((subject.key(), encode(&**text))),
             CatalogObject::Quota(subject, limits) => Some((subject.key(), encode(limits))),
             CatalogObject::Statistics(table, statistics) => {
@@ -840,6 +886,15 @@ impl CatalogObject {
             }
         }
     }
+}
+
+/// Returns whether a key of a catalog table is that of a row of the shared catalog.
+pub fn is_shared_row(key: &[u8]) -> bool {
+    let objects = [DATABASES_PREFIX, ROLES_PREFIX, NEXT_ID_KEY, PREPARED_PREFIX];
+    let comments = [b"d", b"g"].map(|kind| [COMMENTS_PREFIX, kind].concat());
+    let quotas = [b"r", b"d"].map(|kind| [QUOTA_PREFIX, kind].concat());
+    objects.iter().any(|prefix| key.starts_with(prefix))
+        || comments.iter().chain(&quotas).any(|prefix| key.starts_with(prefix))
 }
 
 /// Returns the names that a table uses in its schema: its own, and those of its indexes.

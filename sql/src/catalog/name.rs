@@ -3,14 +3,12 @@
 use std::fmt;
 
 pub use crate::ast::TEMP;
+pub use crate::catalog::database::BOOTSTRAP_ROLE;
 use crate::error::{Error, Result};
 use crate::parser;
 
 /// The bootstrap superuser.
 pub const OWNER: &str = "bennu";
-
-/// The number of the bootstrap superuser, which is its OID as well.
-pub const BOOTSTRAP_ROLE: u32 = 10;
 
 /// The name of the database.
 pub const DATABASE: &str = crate::ast::DATABASE;

@@ -23,6 +23,7 @@ use crate::ast::{
     CheckOption, Collation, ColumnName, Deferral, IndexMethod, IndexRestriction, OnCommit,
 };
 use crate::catalog::column_family;
+use crate::catalog::database::DEFAULT_CATALOG_TABLE;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::ignored_attributes::{
     IgnoredColumnAttributes, IgnoredIndexAttributes, IgnoredTableAttributes,
@@ -30,14 +31,17 @@ use crate::catalog::ignored_attributes::{
 use crate::catalog::trigger::TriggerRecord;
 use crate::error::{Error, Result};
 
-/// The system table that holds the catalog.
-pub const CATALOG_TABLE: store::TableId = store::TableId(1);
+/// The system table that holds the shared catalog, and the catalog of the default database.
+pub const CATALOG_TABLE: store::TableId = DEFAULT_CATALOG_TABLE;
 
 /// The first id that is not reserved for system tables.
 pub const FIRST_USER_TABLE: u32 = 1_000;
 
 /// Key of the id counter's row. Table rows begin with `t`.
 pub const NEXT_ID_KEY: &[u8] = b"n";
+
+/// Key prefix of prepared transactions, of all databases.
+pub const PREPARED_PREFIX: &[u8] = b"p";
 
 /// Version of the records of the catalog.
 pub const CATALOG_VERSION: u32 = 3;

@@ -19,6 +19,7 @@ use store::{TableId, Transaction};
 
 use crate::catalog::Catalog;
 use crate::catalog::object::references::ReferenceScope;
+use crate::database_slots::DatabaseClaim;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -46,6 +47,8 @@ pub struct CatalogChanges {
     /// Bytes of the definitions, here and in the store, which are charged to the session until
     /// they are published.
     pub(super) bytes: i64,
+    /// Databases that other sessions cannot use until the end of the transaction.
+    pub(super) claims: Vec<DatabaseClaim<Engine>>,
 }
 
 /// The state of [`CatalogChanges`] at a savepoint.
@@ -159,6 +162,11 @@ impl CatalogChanges {
     /// one that it has truncated.
     pub fn creates(&self, table: TableId) -> bool {
         self.created.contains(&table)
+    }
+
+    /// Returns whether the transaction has claimed a database.
+    pub(super) fn has_claim(&self, database: u32) -> bool {
+        self.claims.iter().any(|claim| claim.database() == database)
     }
 
     /// Returns whether the transaction has dropped a table.

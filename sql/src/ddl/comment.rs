@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, RoleAttribute, TableName};
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
-use crate::catalog::name::DATABASE;
 use crate::catalog::object::Object;
 use crate::catalog::trigger::no_trigger;
 use crate::catalog::user_type::UserType;
@@ -93,11 +92,8 @@ impl Ddl<'_> {
                 let key = found.and_then(|object| object.comment_key(catalog));
                 key.ok_or_else(|| undefined_table(&reference.name))
             }
-            CommentSubject::Database(name) if name.value == DATABASE => {
-                Ok(CommentSubjectKey::Database)
-            }
             CommentSubject::Database(name) => {
-                bail!(INVALID_CATALOG_NAME: "database \"{}\" does not exist", name.value)
+                Ok(CommentSubjectKey::Database(self.database(&name.value)?.oid))
             }
             CommentSubject::DomainConstraint(constraint, name) => {
                 let domain = self.known_domain(catalog, name)?;

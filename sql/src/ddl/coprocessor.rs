@@ -18,8 +18,7 @@ use crate::ast::{
 use crate::catalog::CatalogObject;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, CoprocessorKind, CoprocessorRecord, CoprocessorRecords,
-    encode, object_key,
+    COPROCESSORS_PREFIX, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, encode, object_key,
 };
 use crate::catalog::table::Table;
 use crate::ddl::{Ddl, DerivedTable};
@@ -158,7 +157,7 @@ impl Ddl<'_> {
             true => Mutation::new(key).delete_row(),
             false => Mutation::new(key).put(0, Vec::new(), encode(&records)),
         };
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![row])?;
         let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
         let catalog = catalog.with(CatalogObject::Table(Arc::new(changed.clone()), Some(record)));
         self.lock_observed_table(table.oid)?;

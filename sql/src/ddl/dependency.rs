@@ -267,6 +267,8 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
             let content = content_of_schema(catalog, *number).into_iter();
             found.extend(content.map(|object| (object, false)));
         }
+        // DROP DATABASE drops what is in it.
+        Object::Whole(ObjectId::Database(_)) => {}
         Object::Whole(ObjectId::Type(number)) => users_of_type(catalog, *number, &mut found),
         Object::Whole(ObjectId::Function(number)) => users_of_function(world, *number, &mut found),
         Object::Whole(ObjectId::Role(_)) => {}

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use store::Mutation;
 use store::transaction::TableLockMode;
 
-use crate::ast::{self, DATABASE, TableName};
+use crate::ast::{self, TableName};
 use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
-use crate::catalog::record::{
-    CATALOG_TABLE, COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key,
-};
+use crate::catalog::record::{COPROCESSORS_PREFIX, IndexRecord, TableRecord, object_key};
 use crate::catalog::table::Index;
 use crate::catalog::{Catalog, CatalogEntry, ObjectId};
 use crate::ddl::dependency;
@@ -65,11 +63,6 @@ impl Ddl<'_> {
             return self.missing_object(missing, statement.if_exists);
         }
         for name in &statement.names {
-            if kind == "database" {
-                let missing = missing_database(&name.value)?;
-                self.missing_object(missing, statement.if_exists)?;
-                continue;
-            }
             // The noun is PostgreSQL's, which depends on the statement.
             let word = if statement.if_exists || kind == "rule" { "relation" } else { "table" };
             let shown = |table: &TableName| match statement.if_exists {
@@ -177,7 +170,7 @@ impl Ddl<'_> {
         self.release_target(&table, cascade, tables)?;
         if !table.coprocessors.attached.is_empty() {
             let row = Mutation::new(object_key(COPROCESSORS_PREFIX, oid)).delete_row();
-            self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+            self.transaction.mutate(self.engine.catalog_table, vec![row])?;
         }
         self.forget_history(oid)?;
         self.changes.dropped.push(id);
@@ -260,16 +253,4 @@ pub(super) fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
     let table = catalog.table(table)?;
     let identity = table.columns.get(column as usize)?.identity;
     identity.map(|_| Object::Column(table.oid, column as usize))
-}
-
-/// Returns the error for a database that does not exist.
-///
-/// # Errors
-///
-/// 55006 if it exists: it is the open database.
-fn missing_database(name: &str) -> Result<Error> {
-    if name == DATABASE {
-        bail!(OBJECT_IN_USE: "cannot drop the currently open database");
-    }
-    Ok(err!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist"))
 }

@@ -191,7 +191,7 @@ impl Ddl<'_> {
             unknown: Default::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
-        self.change_settings(&mut record, &statement.attributes.settings)?;
+        self.change_settings(&mut record.settings, &statement.attributes.settings)?;
         Ok(record)
     }
 
@@ -339,7 +339,7 @@ impl Ddl<'_> {
         check_changeable(&known.record)?;
         let mut record = known.record.clone();
         set_attributes(&mut record, &statement.attributes)?;
-        self.change_settings(&mut record, &statement.attributes.settings)?;
+        self.change_settings(&mut record.settings, &statement.attributes.settings)?;
         let function = Arc::new(Function::of_record(record, &catalog)?);
         self.store_object(CatalogObject::Function(Arc::clone(&function)))?;
         self.rebuild_users(&function)

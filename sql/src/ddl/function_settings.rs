@@ -20,14 +20,13 @@ impl Ddl<'_> {
         self.settings.as_ref().is_none_or(|settings| settings.is_on("check_function_bodies"))
     }
 
-    /// Applies the SET and RESET clauses of a statement to a record.
+    /// Applies the SET and RESET clauses of a statement to stored settings.
     pub(super) fn change_settings(
         &self,
-        record: &mut FunctionRecord,
+        kept: &mut Vec<(String, String)>,
         clauses: &[SettingClause],
     ) -> Result<()> {
         let Some(settings) = &self.settings else { return Ok(()) };
-        let kept = &mut record.settings;
         for clause in clauses {
             let (name, value) = match clause {
                 SettingClause::Set(set) => (&set.name.value, Settings::given(set)),
@@ -41,7 +40,7 @@ impl Ddl<'_> {
                 }
             };
             if Settings::is_transaction_mode(name) {
-                let what = format!("{name} in a SET clause of a function");
+                let what = format!("{name} in a stored SET clause");
                 return Err(Error::not_supported(what, "Set it for the transaction."));
             }
             let mut tried = settings.clone();

@@ -3,7 +3,6 @@
 use store::{CellBatch, Mutation, Scan};
 
 use crate::catalog::history_marks::{dropped_column_key, history_key, index_history_key};
-use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::Ddl;
 use crate::error::{Result, sqlstate};
 
@@ -21,7 +20,7 @@ impl Ddl<'_> {
     /// Removes the mark of a dropped index.
     pub(super) fn forget_index_history(&self, table: u32, index: u32) -> Result<()> {
         let row = Mutation::new(index_history_key(table, index)).delete_row();
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![row])?;
         Ok(())
     }
 
@@ -33,19 +32,20 @@ impl Ddl<'_> {
 
     fn mark_history(&self, key: Vec<u8>) -> Result<()> {
         let row = Mutation::new(key).put(0, Vec::new(), Vec::new());
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![row])?;
         Ok(())
     }
 
     /// Removes the marks of a dropped table.
     pub(super) fn forget_history(&self, oid: u32) -> Result<()> {
-        let mut scanner = self.transaction.scan(CATALOG_TABLE, Scan::prefix(history_key(oid)))?;
+        let mut scanner =
+            self.transaction.scan(self.engine.catalog_table, Scan::prefix(history_key(oid)))?;
         let mut batch = CellBatch::new();
         let mut rows: Vec<Mutation> = Vec::new();
         while scanner.next_batch(1_000, &mut batch)? {
             rows.extend(batch.rows().map(|row| Mutation::new(row.key()).delete_row()));
         }
-        self.transaction.mutate(CATALOG_TABLE, rows)?;
+        self.transaction.mutate(self.engine.catalog_table, rows)?;
         Ok(())
     }
 

@@ -50,6 +50,7 @@ mod trigger;
 mod like;
 mod drop;
 mod role;
+mod databases;
 mod schema;
 mod truncate;
 mod sequence;
@@ -524,19 +525,25 @@ impl Ddl<'_> {
 
     /// Stores the state of an index build.
     pub fn store_build(&self, build: &IndexBuild) -> Result<()> {
-        Ok(self.transaction.mutate(CATALOG_TABLE, vec![build.row()])?)
+        Ok(self.transaction.mutate(self.engine.catalog_table, vec![build.row()])?)
     }
 
     /// Removes the state of the build of an index.
     pub fn end_build(&self, index: u32) -> Result<()> {
-        Ok(self.transaction.mutate(CATALOG_TABLE, vec![IndexBuild::delete(index)])?)
+        Ok(self.transaction.mutate(self.engine.catalog_table, vec![IndexBuild::delete(index)])?)
+    }
+
+    /// Returns the catalog table that has the row of an entry.
+    fn rows_of(&self, entry: &CatalogEntry) -> TableId {
+        if entry.is_shared() { CATALOG_TABLE } else { self.engine.catalog_table }
     }
 
     /// Stores an object and adds it to the visible catalog.
     fn store_object(&mut self, object: CatalogObject) -> Result<()> {
         check_not_standard(&object.entry())?;
         let Some((key, value)) = object.row() else { return Ok(()) };
-        self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).put(0, vec![], value)])?;
+        let row = Mutation::new(key).put(0, vec![], value);
+        self.transaction.mutate(self.rows_of(&object.entry()), vec![row])?;
         let catalog = self.changes.catalog(self.engine);
         self.changes.set_catalog(catalog.with(object));
         Ok(())
@@ -549,7 +556,8 @@ impl Ddl<'_> {
         let Some((key, _)) = catalog.object(entry).and_then(CatalogObject::row) else {
             return Ok(());
         };
-        self.transaction.mutate(CATALOG_TABLE, vec![Mutation::new(key).delete_row()])?;
+        let row = Mutation::new(key).delete_row();
+        self.transaction.mutate(self.rows_of(entry), vec![row])?;
         self.changes.set_catalog(catalog.without(entry));
         Ok(())
     }

@@ -13,6 +13,9 @@
 //! catalog. A table is locked before its observers change, because these take effect immediately
 //! ([`Ddl::lock_observed_table`]).
 //!
+//! The locks are rows of the shared catalog that do not exist. Those of objects and names of a
+//! database have its number.
+//!
 //! Tables and sequences also have locks in the eight table lock modes, which other statements
 //! acquire, too ([`Ddl::lock_relation`]).
 //!
@@ -25,10 +28,10 @@ use std::sync::Arc;
 
 use store::transaction::{LockMode, LockWait, TableLockMode};
 
+use crate::catalog::Catalog;
 use crate::catalog::difference::TakenName;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::record::CATALOG_TABLE;
-use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
@@ -57,7 +60,7 @@ impl Ddl<'_> {
     pub(super) fn lock_observed_table(&mut self, table: u32) -> Result<()> {
         let (_, base) = self.changes.before(self.engine);
         if let Some(known) = base.table(table) {
-            self.lock_catalog_row(object_lock(table), CHANGED_MODE)?;
+            self.lock_catalog_row(object_lock(self.engine.database, table), CHANGED_MODE)?;
             let newest = self.published();
             if !newest.table(table).is_some_and(|newest| Arc::ptr_eq(newest, known)) {
                 return Err(self.outdated());
@@ -80,7 +83,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         // They are locked in key order, which makes deadlocks rare.
-        for (row, mode) in wanted_locks(&base, &started, &own) {
+        for (row, mode) in wanted_locks(self.engine.database, (&base, &started, &own)) {
             self.lock_catalog_row(row, mode)?;
         }
         let newest = self.published();
@@ -123,48 +126,49 @@ impl Ddl<'_> {
 
 /// Returns the locks that a DDL statement needs, each in the strongest mode.
 fn wanted_locks(
-    base: &Catalog,
-    started: &Catalog,
-    own: &Catalog,
+    database: u32,
+    (base, started, own): (&Catalog, &Catalog, &Catalog),
 ) -> BTreeMap<Vec<u8>, TableLockMode> {
     let mut wanted = BTreeMap::new();
     for entry in own.difference(started) {
         for number in own.new_references(started, &entry, ReferenceScope::Possible) {
             // Objects created by the transaction itself are not visible to others.
             if base.has(number) {
-                wanted.entry(object_lock(number)).or_insert(REFERENCED_MODE);
+                wanted.entry(object_lock(database, number)).or_insert(REFERENCED_MODE);
             }
         }
-        if let Some(number) =
-            entry.object_id().map(ObjectId::number).filter(|number| base.has(*number))
-        {
-            wanted.insert(object_lock(number), CHANGED_MODE);
+        if let Some(id) = entry.object_id().filter(|id| base.has(id.number())) {
+            let database = if id.is_shared() { 0 } else { database };
+            wanted.insert(object_lock(database, id.number()), CHANGED_MODE);
         }
         for name in own.new_names(started, &entry) {
-            wanted.insert(name_lock(&name), CHANGED_MODE);
+            wanted.insert(name_lock(database, &name), CHANGED_MODE);
         }
     }
     wanted
 }
 
-/// Returns the row of the catalog table that represents the lock of an object.
-fn object_lock(number: u32) -> Vec<u8> {
-    [b"w", number.to_be_bytes().as_slice()].concat()
+/// Returns the row of the shared catalog that represents the lock of an object in a database; 0 for
+/// a shared object.
+fn object_lock(database: u32, number: u32) -> Vec<u8> {
+    [b"w", database.to_be_bytes().as_slice(), &number.to_be_bytes()].concat()
 }
 
-/// Returns the row of the catalog table that represents the lock of a name.
-fn name_lock(name: &TakenName) -> Vec<u8> {
-    let (kind, schema, name, types) = match name {
+/// Returns the row of the shared catalog that represents the lock of a name in a database.
+fn name_lock(database: u32, name: &TakenName) -> Vec<u8> {
+    let (kind, schema, text, types) = match name {
         TakenName::Schema(name) => (b's', "", name.as_str(), [].as_slice()),
         TakenName::Role(name) => (b'g', "", name.as_str(), [].as_slice()),
         TakenName::Extension(number) => (b'x', "", "", std::slice::from_ref(number)),
+        TakenName::Database(name) => (b'd', "", name.as_str(), [].as_slice()),
         TakenName::Relation(schema, name) => (b'r', schema.as_str(), name.as_str(), [].as_slice()),
         TakenName::Function(schema, name, types) => {
             (b'f', schema.as_str(), name.as_str(), types.as_slice())
         }
     };
     let mut row = vec![b'z', kind];
-    for part in [schema, name] {
+    row.extend(if name.is_shared() { 0 } else { database }.to_be_bytes());
+    for part in [schema, text] {
         row.extend_from_slice(part.as_bytes());
         row.push(0);
     }

@@ -43,7 +43,7 @@ use store::{
 use types::expr::EvalContext;
 
 use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, encode, object_key};
+use crate::catalog::record::{encode, object_key};
 use crate::catalog::table::Index;
 use crate::error::{Error, Result};
 use crate::exec::FollowedViews;
@@ -122,8 +122,9 @@ pub struct LostIndex {
 }
 
 /// Followers of all eventual indexes; see the module.
-#[derive(Default)]
 pub struct IndexFollowers {
+    /// The catalog table that has the positions.
+    catalog_table: TableId,
     feed: OnceLock<Arc<ChangeFeed>>,
     /// Held during a round.
     round: Mutex<()>,
@@ -147,6 +148,19 @@ struct FollowerGroup {
 }
 
 impl IndexFollowers {
+    /// Returns the followers of a database, by its catalog table.
+    pub fn new(catalog_table: TableId) -> IndexFollowers {
+        IndexFollowers {
+            catalog_table,
+            feed: OnceLock::new(),
+            round: Mutex::default(),
+            followers: Mutex::default(),
+            lost: Mutex::default(),
+            advanced: Condvar::new(),
+            is_used: AtomicBool::new(false),
+        }
+    }
+
     /// Returns whether there may be followed indexes.
     pub fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Acquire)
@@ -296,7 +310,14 @@ impl IndexFollowers {
         feed.wait_for(now.commit(), cancelled)?;
         let changed = feed.take(store, now.commit());
         let groups = self.groups(&catalog, changed.has_gap);
-        let round = FollowRound { store, now: &now, changed: &changed, context, cancelled };
+        let round = FollowRound {
+            store,
+            catalog_table: self.catalog_table,
+            now: &now,
+            changed: &changed,
+            context,
+            cancelled,
+        };
         for group in &groups {
             if let Err(error) = round.advance(group) {
                 self.advance_each(&round, group, error)?;
@@ -388,6 +409,7 @@ impl IndexFollowers {
 /// One round: from the positions of the indexes to the newest commit.
 struct FollowRound<'a> {
     store: &'a Arc<Store>,
+    catalog_table: TableId,
     now: &'a StatementView,
     changed: &'a ChangedRows,
     context: &'a EvalContext,
@@ -413,7 +435,7 @@ impl FollowRound<'_> {
             unknown: UnknownFields::default(),
         };
         let positions = group.indexes.iter().map(|index| position(index).row()).collect();
-        transaction.mutate(CATALOG_TABLE, positions)?;
+        transaction.mutate(self.catalog_table, positions)?;
         transaction.commit()?.durable.wait()
     }
 

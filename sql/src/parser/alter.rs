@@ -28,6 +28,9 @@ impl TokenCursor<'_> {
         if let Some(kind) = self.object_kind() {
             return self.alter_object(kind, position);
         }
+        if self.take_word("database") {
+            return self.alter_database();
+        }
         if self.is_word("family") {
             return Err(ParseError::unsupported("ALTER FAMILY without a table", position)
                 .with_hint("Use ALTER TABLE t ALTER FAMILY f SET (…)."));

@@ -11,7 +11,7 @@ use super::error::{ParseError, Result};
 use super::expr::PlacedExpr;
 use super::tokens::sql_value_function;
 use crate::ast::{
-    DATABASE, Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
+    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over, TableName,
     UnaryOperator,
 };
 
@@ -65,10 +65,9 @@ impl TokenCursor<'_> {
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
         let mut parts = self.parts(parsed)?;
-        if parts.len() > 3 || (parts.len() == 3 && parts[0].value != DATABASE) {
-            return self
-                .without_database(parts)
-                .map(|name| FunctionName { schema: name.schema, name: name.name });
+        if parts.len() > 2 {
+            let TableName { schema, name } = self.without_database(parts)?;
+            parts = schema.into_iter().chain([name]).collect();
         }
         let (Some(name), schema) = (parts.pop(), parts.pop()) else {
             return Err(self.unexpected());

@@ -220,7 +220,7 @@ impl TokenCursor<'_> {
         let (Some(name), schema) = (parts.pop(), parts.pop()) else {
             return Err(self.unexpected());
         };
-        name::check_database(&parts, &written)?;
+        self.source.note_database(name::database_of(&parts, &written)?);
         Ok(TableName { schema, name })
     }
 

@@ -47,6 +47,7 @@ impl TokenCursor<'_> {
                 let noun = self.role_noun().unwrap_or_default();
                 self.create_role(noun)
             }
+            "database" => self.create_database(),
             "extension" => self.create_extension(),
             "or" if self.replaces_view() => {
                 self.expect_words(&["or", "replace"])?;

@@ -6,8 +6,7 @@ use types::key_words;
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    Drop, DropUnsupported, Ident, NameSpace, ObjectKind, ObjectReference, Statement, TableName,
-    Truncate,
+    Drop, DropUnsupported, NameSpace, ObjectKind, ObjectReference, Statement, TableName, Truncate,
 };
 
 impl TokenCursor<'_> {
@@ -16,6 +15,9 @@ impl TokenCursor<'_> {
         self.expect_words(&["drop"])?;
         if self.take_word("trigger") {
             return self.drop_trigger();
+        }
+        if self.take_word("database") {
+            return self.drop_database();
         }
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
@@ -78,7 +80,7 @@ impl TokenCursor<'_> {
     /// Reads the rest of DROP for kinds of objects that are not supported.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
         let of_table = ["rule", "policy"];
-        let others = ["publication", "server", "database"];
+        let others = ["publication", "server"];
         let kind = self.peek_word();
         if !of_table.iter().chain(&others).any(|known| **known == kind) {
             return Ok(None);
@@ -91,31 +93,15 @@ impl TokenCursor<'_> {
                 self.expect_words(&["on"])?;
                 (vec![name], Some(self.table_name()?))
             }
-            false if kind == "database" => (vec![self.database_to_drop()?], None),
             false => (self.list(Self::name)?, None),
         };
-        if kind != "database" {
-            self.cascade();
-        }
+        self.cascade();
         Ok(Some(Statement::DropNothing(Box::new(DropUnsupported {
             kind,
             if_exists,
             names,
             table,
         }))))
-    }
-
-    /// Reads the name of a database with its options.
-    fn database_to_drop(&mut self) -> Result<Ident> {
-        let name = self.name()?;
-        let with = self.take_word("with");
-        if self.take(&Token::LParen) {
-            self.list(|cursor| cursor.expect_words(&["force"]))?;
-            self.expect(&Token::RParen)?;
-        } else if with {
-            return Err(self.unexpected());
-        }
-        Ok(name)
     }
 
     pub(super) fn truncate(&mut self) -> Result<Statement> {

@@ -522,7 +522,7 @@ impl TokenCursor<'_> {
             // Database, schema, table and column.
             let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
             let written: Vec<&str> = written.iter().map(String::as_str).collect();
-            name::check_database(&parts[..1], &written)?;
+            self.source.note_database(name::database_of(&parts[..1], &written)?);
             parts.remove(0);
         }
         Ok(parts)

@@ -16,11 +16,11 @@
 pub mod error;
 mod lexical_span;
 pub mod constant_runs;
-mod source;
 mod literal;
 pub mod plain_strings;
 pub mod limits;
 mod name;
+mod source;
 mod tokens;
 mod context_keywords;
 mod rewrite_from;
@@ -57,6 +57,7 @@ mod schema;
 mod sequence;
 mod type_statement;
 mod extension;
+mod database;
 mod domain;
 mod function;
 mod trigger;
@@ -69,6 +70,7 @@ mod copy;
 mod explain;
 
 pub use error::ParseError;
+pub use name::DatabaseQualifier;
 pub(crate) use name::IDENTIFIER_BYTES;
 pub use text_references::{
     NameReference, call_references, column_references, replace, string_places, strings,
@@ -98,6 +100,8 @@ pub struct ParsedStatement {
     pub statement: Statement,
     /// Its text, without the semicolon and surrounding blanks.
     pub text: StatementText,
+    /// The databases that qualify names.
+    pub databases: Vec<DatabaseQualifier>,
 }
 
 /// The text of a statement, as a range of its script. Cheap to clone.
@@ -163,7 +167,8 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
                 return Err(cursor.unexpected());
             }
             let text = StatementText { input: Arc::clone(&input), range };
-            statements.push(ParsedStatement { statement, text });
+            let databases = cursor.source.take_databases();
+            statements.push(ParsedStatement { statement, text, databases });
         }
     })
 }
@@ -240,8 +245,27 @@ pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseEr
         name::split(text).ok_or_else(invalid)?.into_iter().map(ident).collect();
     let name = parts.pop().ok_or_else(invalid)?;
     let schema = parts.pop();
-    name::check_database(&parts, &[text])?;
+    name::database_of(&parts, &[text])?;
     Ok(TableName { schema, name })
+}
+
+/// Parses a standalone name as [`parse_relation_name`] does, in a database.
+///
+/// # Errors
+///
+/// Its first syntax error; 0A000 if it names another database.
+pub fn parse_relation_name_in(
+    text: &str,
+    present: &str,
+) -> std::result::Result<TableName, ParseError> {
+    let name = parse_relation_name(text)?;
+    let mut parts = name::split(text).unwrap_or_default().into_iter();
+    let database = (parts.len() > 2).then(|| parts.next()).flatten();
+    let before = database.map(|value| Ident { value, position: 1 });
+    match name::database_of(before.as_slice(), &[text])? {
+        Some(database) => database.check(present).map(|()| name),
+        None => Ok(name),
+    }
 }
 
 /// Parses a type with its modifier, as an input of `regtype`.

@@ -3,7 +3,7 @@
 use types::text::unquoted_name;
 
 use super::error::{ParseError, Result};
-use crate::ast::{DATABASE, Ident};
+use crate::ast::Ident;
 
 /// The maximum bytes of an identifier, as in PostgreSQL (NAMEDATALEN - 1).
 pub(crate) const IDENTIFIER_BYTES: usize = 63;
@@ -21,23 +21,45 @@ pub(crate) fn fold(word: &str, quoted: bool) -> String {
     folded
 }
 
-/// Checks the parts before schema and name: none, or the name of the database. `written` is the
-/// whole name.
+/// A database that qualifies a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseQualifier {
+    database: String,
+    /// The error if it is not the database of the session.
+    error: ParseError,
+}
+
+impl DatabaseQualifier {
+    /// Checks that the database is the present one.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 for another database.
+    pub fn check(&self, present: &str) -> Result<()> {
+        if self.database == present { Ok(()) } else { Err(self.error.clone()) }
+    }
+}
+
+/// Returns the database before schema and name, if there is one. `written` is the whole name.
 ///
 /// # Errors
 ///
-/// 0A000 for another database, 42601 for more parts.
-pub(super) fn check_database(before: &[Ident], written: &[&str]) -> Result<()> {
-    let (code, message) = match before {
-        [] => return Ok(()),
-        [database] if database.value == DATABASE => return Ok(()),
-        [_] => ("0A000", "cross-database references are not implemented"),
-        _ => ("42601", "improper qualified name (too many dotted names)"),
-    };
-    let written = written.join(".");
-    let written = if code == "0A000" { format!("\"{written}\"") } else { written };
+/// 42601 for more parts.
+pub(super) fn database_of(before: &[Ident], written: &[&str]) -> Result<Option<DatabaseQualifier>> {
     let position = before.first().map(|part| part.position);
-    Err(ParseError::new(code, format!("{message}: {written}"), position))
+    let written = written.join(".");
+    match before {
+        [] => Ok(None),
+        [database] => {
+            let message = format!("cross-database references are not implemented: \"{written}\"");
+            let error = ParseError::new("0A000", message, position);
+            Ok(Some(DatabaseQualifier { database: database.value.clone(), error }))
+        }
+        _ => {
+            let message = format!("improper qualified name (too many dotted names): {written}");
+            Err(ParseError::new("42601", message, position))
+        }
+    }
 }
 
 /// Returns the parts of a dotted name: each quoted, or anything without blanks and dots, folded.

@@ -3,9 +3,12 @@
 //! The tokenizer reports lines and columns; PostgreSQL's clients expect one character offset, and
 //! slicing the text needs a byte offset. A table of line starts serves both.
 
+use std::cell::RefCell;
+
 use sqlparser::tokenizer::Location;
 
 use super::constant_runs::{self, FoundRun};
+use super::name::DatabaseQualifier;
 
 /// A script with its line starts.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(crate) struct ScriptText<'a> {
     marks: Vec<usize>,
     /// Long lists of constants.
     runs: Vec<FoundRun>,
+    /// The databases that qualify names of the statement that is read.
+    databases: RefCell<Vec<DatabaseQualifier>>,
 }
 
 /// The number of characters between two marks.
@@ -37,7 +42,7 @@ impl<'a> ScriptText<'a> {
                 lines.push((byte + 1, character));
             }
         }
-        ScriptText { text, lines, marks, runs: Vec::new() }
+        ScriptText { text, lines, marks, runs: Vec::new(), databases: RefCell::default() }
     }
 
     /// Finds long lists of constants, so that each becomes one token.
@@ -47,6 +52,16 @@ impl<'a> ScriptText<'a> {
 
     pub(crate) fn runs(&self) -> &[FoundRun] {
         &self.runs
+    }
+
+    /// Notes a database that qualifies a name.
+    pub(crate) fn note_database(&self, database: Option<DatabaseQualifier>) {
+        self.databases.borrow_mut().extend(database);
+    }
+
+    /// Takes the noted databases.
+    pub(crate) fn take_databases(&self) -> Vec<DatabaseQualifier> {
+        self.databases.take()
     }
 
     pub(crate) fn text(&self) -> &'a str {

@@ -200,6 +200,29 @@ impl DerefMut for Session {
 }
 
 impl Session {
+    /// Opens a session of a client on the engine of a database, with the settings of the database.
+    ///
+    /// # Errors
+    ///
+    /// 3D000 if the database was dropped meanwhile; 53300 if it has as many sessions as its
+    /// CONNECTION LIMIT.
+    pub fn connect(engine: &Arc<Engine>, options: SessionOptions) -> Result<Session> {
+        let mut session = Session::open(engine, options);
+        let Some(record) = engine.record().filter(|_| engine.is_open()) else {
+            bail!(INVALID_CATALOG_NAME: "the database of the connection was dropped");
+        };
+        let others = engine.sessions.others_in(record.oid, session.process_id);
+        if record.connection_limit.is_some_and(|limit| others >= limit as usize) {
+            bail!(TOO_MANY_CONNECTIONS: "too many connections for database \"{}\"", record.name);
+        }
+        for (name, value) in &record.settings {
+            if let Err(error) = session.set(name, value) {
+                session.notice("WARNING", error);
+            }
+        }
+        Ok(session)
+    }
+
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
         let store = engine.store();
@@ -215,14 +238,16 @@ impl Session {
         sequences.set_search_path(Arc::new(settings.search_path()));
         let search_path = Arc::clone(&settings.parsed().search_path);
         let stop = Arc::default();
-        let who = (process_id, &roles.session);
+        let who = (process_id, &roles.session, engine.database);
         let plan_cache = Arc::<PlanCache>::default();
         let flags = (&stop, Arc::<PlanCache>::clone(&plan_cache) as _);
-        let activity = engine.sessions.begin(who, &settings, flags, store.now_micros());
+        let now = store.now_micros();
+        let begin = || engine.sessions.begin(who, &settings, flags, now);
+        let activity = engine.databases.begin_session(engine.database, begin);
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
         let around = SessionEnvironment {
             engine: Arc::clone(engine),
-            constants: Arc::new(session_constants(&settings, process_id)),
+            constants: Arc::new(session_constants(engine, &settings, process_id)),
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
             random: Random::default(),
@@ -884,6 +909,7 @@ impl Drop for Session {
         self.drop_temporary();
         self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
         self.engine.sessions.end(self.process_id);
+        self.engine.databases.end_session();
     }
 }
 

@@ -114,6 +114,11 @@ impl Session {
         self.check_accepted(statement)?;
         self.follow_search_path();
         let parsed = Arc::clone(&parsed.statement);
+        if !parsed.databases.is_empty() {
+            let catalog = self.catalog();
+            let present = catalog.current_database();
+            parsed.databases.iter().try_for_each(|database| database.check(present))?;
+        }
         if prepared::is_planned(statement) {
             let statement = self.with_planning(|planning| {
                 let given: Option<Vec<SqlType>> = types.iter().cloned().collect();

@@ -588,6 +588,6 @@ fn options(
         reads: Some(Arc::clone(session.reads)),
         progress: Arc::clone(session.progress),
         user: Arc::clone(role),
-        quota: engine.quotas.of_role(role),
+        quotas: [engine.quotas.of_role(role), engine.quotas.of_database(engine.database)],
     }
 }

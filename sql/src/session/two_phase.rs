@@ -26,7 +26,7 @@ impl Session {
             }
             Statement::CommitPrepared(gid) => {
                 self.reject_in_block(tag)?;
-                self.ticket = self.engine.prepared.commit(gid)?;
+                self.ticket = self.engine.prepared.commit(gid, self.engine.database)?;
                 if let Some(ticket) = &self.ticket {
                     self.progress.see(ticket.sequence());
                 }
@@ -34,7 +34,7 @@ impl Session {
             }
             Statement::RollbackPrepared(gid) => {
                 self.reject_in_block(tag)?;
-                self.engine.prepared.rollback(gid)?;
+                self.engine.prepared.rollback(gid, self.engine.database)?;
                 self.forget_ended();
             }
             _ => {}
@@ -96,8 +96,9 @@ impl Session {
     fn prepare_open(&mut self, gid: &str) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let owner = self.settings.value("session_authorization").to_owned();
+        let database = self.engine.database;
         self.locks.give_to(&open.transaction)?;
-        let ticket = self.engine.prepared.prepare(gid, &owner, &open.transaction);
+        let ticket = self.engine.prepared.prepare(gid, (&owner, database), &open.transaction);
         let ticket = ticket.inspect_err(|_| self.forget_ended())?;
         let floor = open.transaction.required_commit();
         self.ticket = Some(ticket);

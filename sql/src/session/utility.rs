@@ -14,7 +14,9 @@ use types::{Datum, SqlType};
 use crate::activity::SessionPlans;
 use crate::advisory::AdvisoryLevel;
 use crate::ast;
-use crate::ast::{AlterTableAction, SetScope, Statement, TriggerEvent, TypeStatement};
+use crate::ast::{
+    AlterTableAction, DatabaseStatement, SetScope, Statement, TriggerEvent, TypeStatement,
+};
 use crate::binder::{self, NameContext, SessionConstants, TableClause};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::Table;
@@ -239,6 +241,12 @@ impl Session {
     fn run_ddl(&mut self, statement: &Statement) -> Result<()> {
         if let Statement::Drop(drop) = statement {
             self.check_drop_concurrently(drop)?;
+        }
+        if let Statement::Database(database) = statement {
+            match **database {
+                DatabaseStatement::Alter { .. } => {}
+                _ => self.reject_in_block(statement.tag())?,
+            }
         }
         self.check_not_in_use(statement)?;
         if self.alter_salt(statement)? {
@@ -804,6 +812,7 @@ fn define(
     match statement {
         Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
         Statement::CreateSchema(create) => define_schema(ddl, create, (system, constants)),
+        Statement::Database(statement) => ddl.change_databases(statement),
         Statement::Extension(statement) => ddl.change_extensions(statement),
         Statement::Role(statement) => ddl.change_roles(statement),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
@@ -880,6 +889,7 @@ fn is_ddl(statement: &Statement) -> bool {
         statement,
         Statement::CreateTable(_)
             | Statement::CreateSchema(_)
+            | Statement::Database(_)
             | Statement::Extension(_)
             | Statement::Role(_)
             | Statement::DropNothing(_)

@@ -22,6 +22,7 @@ use crate::ast::Collation;
 use crate::catalog::access::role::PREDEFINED_ROLES;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::Composite;
+use crate::catalog::database::DatabaseRecord;
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{self, EXTENSIONS, Extension};
 use crate::catalog::foreign_key;
@@ -54,10 +55,6 @@ pub(super) const OWNER_NAME: &str = name::OWNER;
 pub(super) const DATABASE_OWNER: u32 = 6_171;
 /// Name of that role.
 pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
-/// OID of the database.
-pub(super) const DATABASE: u32 = 5;
-/// Name of the database.
-pub(super) const DATABASE_NAME: &str = name::DATABASE;
 
 /// A table, index, view or sequence.
 #[derive(Debug)]
@@ -211,6 +208,16 @@ pub(super) fn user_oid(number: u32) -> u32 {
     number.saturating_sub(FIRST_USER_TABLE).saturating_add(FIRST_USER_OID)
 }
 
+/// Returns the OID of a database.
+pub(super) fn database_oid(number: u32) -> u32 {
+    if number < FIRST_USER_TABLE { number } else { user_oid(number) }
+}
+
+/// Returns the database of an OID.
+pub(super) fn database_of_oid(catalog: &Catalog, oid: u32) -> Option<&Arc<DatabaseRecord>> {
+    catalog.databases().find(|database| database_oid(database.oid) == oid)
+}
+
 /// Returns the OID of the `pg_class` row of a composite type.
 pub(super) fn composite_relation_oid(number: u32) -> u32 {
     user_oid(number + 2)
@@ -337,7 +344,7 @@ impl CatalogObjects {
             }
             CommentSubjectKey::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
             CommentSubjectKey::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),
-            CommentSubjectKey::Database => (DATABASE_CLASS, DATABASE, 0),
+            CommentSubjectKey::Database(number) => (DATABASE_CLASS, database_oid(*number), 0),
             CommentSubjectKey::Role(number) => (AUTHID, role_oid(*number), 0),
             CommentSubjectKey::Extension(number, _) => {
                 let known = EXTENSIONS.iter().find(|one| one.number == *number)?;

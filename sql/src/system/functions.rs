@@ -19,12 +19,13 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog_reader::store_tables_of;
 use crate::deparse::Layout;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::catalog_objects::{
-    AUTHID, CatalogObjects, DATABASE, DATABASE_CLASS, DATABASE_NAME, SystemRelation,
-    SystemRelationKind, hashed_oid,
+    AUTHID, CatalogObjects, DATABASE_CLASS, SystemRelation, SystemRelationKind, database_of_oid,
+    hashed_oid,
 };
 use crate::system::definition::{self, qualified};
 use crate::system::relation_definitions::PG_CATALOG;
@@ -553,14 +554,30 @@ fn relation_size(
 }
 
 fn database_size(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {
-    match arguments.first() {
-        Some(Datum::Text(name)) if **name != *DATABASE_NAME => {
-            bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
+    let catalog = &source.catalog;
+    let database = match arguments.first() {
+        Some(Datum::Text(name)) => match catalog.database_named(name) {
+            Some(database) => database,
+            None => bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist"),
+        },
+        Some(Datum::Int8(oid)) => {
+            let database = u32::try_from(*oid).ok().and_then(|oid| database_of_oid(catalog, oid));
+            let Some(database) = database else { return Ok(Datum::Null) };
+            database
         }
-        Some(Datum::Int8(oid)) if *oid != i64::from(DATABASE) => return Ok(Datum::Null),
-        _ => {}
+        _ => return Ok(Datum::Null),
+    };
+    let store = source.engine.store();
+    let mut bytes = 0;
+    for table in store_tables_of(store, database)? {
+        bytes += match store.table_bytes(table) {
+            Ok(bytes) => bytes,
+            // A concurrent transaction has dropped it or replaced its storage.
+            Err(store::Error::NoSuchTable(_)) => 0,
+            Err(error) => return Err(error.into()),
+        };
     }
-    Ok(int8(source.engine.store().compaction_figures(None)?.file_bytes))
+    Ok(int8(bytes))
 }
 
 fn current_setting(source: &SystemContext, arguments: Arguments<'_>) -> Result<Datum> {

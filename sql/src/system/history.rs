@@ -4,7 +4,6 @@
 use store::{CellBatch, Get, Timestamp};
 
 use crate::catalog::history_marks::{dropped_column_key, history_key, index_history_key};
-use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 use crate::exec::HistoryBegin;
@@ -49,8 +48,8 @@ pub(super) fn index_history_begin(
 /// since the catalog may be newer than the snapshot of a transaction.
 fn marked(source: &SystemContext, key: Vec<u8>) -> Result<Timestamp> {
     let (get, mut found) = (Get::new(key), CellBatch::new());
-    source.transaction.get(CATALOG_TABLE, &get, &mut found)?;
-    source.engine.store().get(CATALOG_TABLE, &get, &mut found)?;
+    source.transaction.get(source.engine.catalog_table, &get, &mut found)?;
+    source.engine.store().get(source.engine.catalog_table, &get, &mut found)?;
     let times = found.rows().flat_map(|row| row.cells()).map(|cell| cell.timestamp);
     Ok(times.max().unwrap_or(Timestamp(i64::MIN)))
 }

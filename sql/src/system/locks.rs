@@ -22,7 +22,7 @@ use types::Datum;
 use crate::advisory::{AdvisoryKey, AdvisoryLockRow, AdvisoryMode};
 use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::{relation_lock, relation_lock_name};
-use crate::system::catalog_objects::{DATABASE, user_oid};
+use crate::system::catalog_objects::{database_oid, user_oid};
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{int2, int4, oid, text};
 use crate::system::views::timestamptz;
@@ -32,11 +32,14 @@ use crate::system::{Row, SystemContext};
 pub(super) fn locks(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
     let mut view = LockViewBuilder::new(shape, source);
     let contended = source.engine.store().contended_locks();
-    let advisory = source.engine.advisory.lock_rows();
     view.relations();
     view.rows_waited_for(&contended);
     view.transactions();
-    view.found.extend(advisory.iter().map(|lock| advisory_lock(shape, lock)));
+    for engine in source.engine.engines() {
+        let advisory = engine.advisory.lock_rows();
+        let rows = advisory.iter().map(|lock| advisory_lock(shape, lock, engine.database));
+        view.found.extend(rows);
+    }
     view.found
 }
 
@@ -105,19 +108,23 @@ impl<'a> LockViewBuilder<'a> {
     }
 
     fn relations(&mut self) {
-        let catalog = self.source.engine.catalog();
         let mut noted: AHashMap<LockName, Vec<LockOwner>> = AHashMap::new();
         for (owner, lock) in self.source.engine.store().noted_reads() {
             noted.entry(lock).or_default().push(owner);
         }
-        let tables = catalog.tables().into_iter().map(|table| (table.id.0, table.oid));
-        let sequences = catalog.sequences().map(|sequence| (sequence.id, sequence.oid));
-        let relations: Vec<(u32, u32)> = tables.chain(sequences).collect();
-        for (number, relation) in relations {
+        let mut relations: Vec<(u32, u32, u32)> = Vec::new();
+        for engine in self.source.engine.engines() {
+            let (catalog, database) = (engine.catalog(), engine.database);
+            let tables = catalog.tables().into_iter();
+            relations.extend(tables.map(|table| (database, table.id.0, table.oid)));
+            let sequences = catalog.sequences();
+            relations.extend(sequences.map(|sequence| (database, sequence.id, sequence.oid)));
+        }
+        for (database, number, relation) in relations {
             let relation_columns = || {
                 vec![
                     ("locktype", text("relation")),
-                    ("database", oid(DATABASE)),
+                    ("database", oid(database_oid(database))),
                     ("relation", oid(user_oid(relation))),
                 ]
             };
@@ -155,13 +162,15 @@ impl<'a> LockViewBuilder<'a> {
             }
             self.writes(&lock.owner);
             let Some(since) = self.since(lock) else { continue };
-            let catalog = self.source.engine.catalog();
-            let table = catalog.table_stored(lock.table).map(|table| table.oid);
+            let table = self.source.engine.engines().iter().find_map(|engine| {
+                let table = engine.catalog().table_stored(lock.table)?.oid;
+                Some((engine.database, table))
+            });
             let is_first = lock.ahead.is_empty();
-            if let Some(relation) = table {
+            if let Some((database, relation)) = table {
                 let target = vec![
                     ("locktype", text("tuple")),
-                    ("database", oid(DATABASE)),
+                    ("database", oid(database_oid(database))),
                     ("relation", oid(user_oid(relation))),
                     ("page", int4((lock.key[0] >> 33) as i32)),
                     ("tuple", int2((lock.key[1] >> 49) as i16)),
@@ -232,7 +241,7 @@ fn row_mode(mode: LockMode) -> &'static str {
     }
 }
 
-fn advisory_lock(shape: &RelationDefinition, lock: &AdvisoryLockRow) -> Row {
+fn advisory_lock(shape: &RelationDefinition, lock: &AdvisoryLockRow, database: u32) -> Row {
     // PostgreSQL's encoding: `objsubid` is 1 for one bigint key and 2 for two integer keys.
     let (class, object, kind) = match lock.key {
         AdvisoryKey::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
@@ -244,7 +253,7 @@ fn advisory_lock(shape: &RelationDefinition, lock: &AdvisoryLockRow) -> Row {
     };
     let mut columns = vec![
         ("locktype", text("advisory")),
-        ("database", oid(DATABASE)),
+        ("database", oid(database_oid(database))),
         ("classid", oid(class)),
         ("objid", oid(object)),
         ("objsubid", int2(kind)),

@@ -300,13 +300,18 @@ fn sequence_row(source: &SystemContext, arguments: &[Datum]) -> Result<Vec<Row>>
 }
 
 /// Returns the values of session information functions that the binder replaces by constants.
-pub fn session_constants(settings: &Settings, process_id: i32) -> SessionConstants {
+pub fn session_constants(
+    engine: &Engine,
+    settings: &Settings,
+    process_id: i32,
+) -> SessionConstants {
+    let database = engine.record().map(|record| record.name.clone()).unwrap_or_default();
     let version = format!("PostgreSQL {}", settings.value("server_version"));
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::new(settings.search_path()));
     set_roles(&mut constants, settings.roles());
-    constants.insert("current_database", text("bennu"));
-    constants.insert("current catalog", text("bennu"));
+    constants.insert("current_database", text(&database));
+    constants.insert("current catalog", text(&database));
     constants.insert("version", text(version));
     constants.insert("pg_backend_pid", Datum::Int4(process_id));
     constants

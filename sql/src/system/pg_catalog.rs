@@ -9,6 +9,7 @@ use types::{DataType, Datum};
 
 use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind, TriggerFiring};
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
+use crate::catalog::database::DatabaseRecord;
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, Parameter, ReplicaIdentity};
@@ -25,8 +26,8 @@ use crate::storage_options;
 use crate::system::catalog_objects::{
     AUTHID, Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
     DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
-    SystemRelationKind, attribute_number, composite_relation_oid, extension_oid, hashed_oid,
-    role_oid, schema_oid_of, user_oid,
+    SystemRelationKind, attribute_number, composite_relation_oid, database_oid, extension_oid,
+    hashed_oid, role_oid, schema_oid_of, user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
@@ -37,6 +38,8 @@ use crate::system::{
     Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, usage, user_functions,
 };
 
+/// OID of tablespace `pg_default`.
+const DEFAULT_TABLESPACE: u32 = 1_663;
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
 /// OID of access method `btree`.
@@ -82,6 +85,10 @@ pub(super) fn rows(
         "pg_cast" => pg_cast::rows(shape),
         "pg_amop" => pg_opclass::operators(shape),
         "pg_operator" => pg_proc::operators(shape),
+        "pg_database" => catalog.databases().map(|one| database(shape, one)).collect(),
+        "pg_db_role_setting" => {
+            catalog.databases().filter_map(|one| database_settings(shape, one)).collect()
+        }
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => pg_depend::rows(shape, objects, catalog),
         "pg_description" | "pg_shdescription" => {
@@ -98,8 +105,8 @@ pub(super) fn rows(
         "pg_available_extensions" => available_extensions(shape, catalog),
         "pg_available_extension_versions" => extension_versions(shape, catalog),
         "pg_stats" => statistics(shape, catalog),
-        "view_column_usage" => usage::view_columns(shape, objects),
-        "column_column_usage" => usage::generated_columns(shape, objects),
+        "view_column_usage" => usage::view_columns(shape, objects, catalog),
+        "column_column_usage" => usage::generated_columns(shape, objects, catalog),
         _ => return constants::rows(shape, pg_proc::internal_oid),
     })
 }
@@ -404,6 +411,34 @@ fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> 
         ])
     };
     objects.namespaces.iter().map(row).collect()
+}
+
+fn database(shape: &RelationDefinition, record: &DatabaseRecord) -> Row {
+    shape.row([
+        ("oid", oid(database_oid(record.oid))),
+        ("datname", text(&record.name)),
+        ("datdba", oid(role_oid(record.owner()))),
+        ("encoding", int4(6)),
+        ("datlocprovider", char('c')),
+        ("datistemplate", Datum::Bool(record.is_template)),
+        ("datallowconn", Datum::Bool(!record.rejects_connections)),
+        ("datconnlimit", int4(record.connection_limit.map_or(-1, |limit| limit.cast_signed()))),
+        ("dattablespace", oid(DEFAULT_TABLESPACE)),
+        ("datcollate", text("C.UTF-8")),
+        ("datctype", text("C.UTF-8")),
+    ])
+}
+
+/// Returns the row of the settings of a database, if it has any.
+fn database_settings(shape: &RelationDefinition, record: &DatabaseRecord) -> Option<Row> {
+    let settings = record.settings.iter().map(|(name, value)| text(format!("{name}={value}")));
+    (!record.settings.is_empty()).then(|| {
+        shape.row([
+            ("setdatabase", oid(database_oid(record.oid))),
+            ("setrole", oid(0)),
+            ("setconfig", array(settings.collect())),
+        ])
+    })
 }
 
 fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects) -> Vec<Row> {

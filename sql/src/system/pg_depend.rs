@@ -14,9 +14,9 @@ use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::dependencies;
 use crate::system::Row;
 use crate::system::catalog_objects::{
-    AUTHID, CatalogObjects, ConstraintRowKind, EXTENSION, ForeignKeyTarget, SystemRelationKind,
-    TRIGGER, attribute_number, composite_relation_oid, extension_oid, hashed_oid, role_oid,
-    user_oid,
+    AUTHID, CatalogObjects, ConstraintRowKind, DATABASE_CLASS, EXTENSION, ForeignKeyTarget,
+    SystemRelationKind, TRIGGER, attribute_number, composite_relation_oid, database_oid,
+    extension_oid, hashed_oid, role_oid, user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_catalog::{created_extensions, default_oid};
@@ -216,6 +216,7 @@ fn address_of(
         Object::Whole(ObjectId::Type(number)) => (TYPE, catalog.user_type(*number)?.oid(), 0),
         Object::Whole(ObjectId::Function(number)) => (PROC, number + OID_OFFSET, 0),
         Object::Whole(ObjectId::Role(number)) => (AUTHID, role_oid(*number), 0),
+        Object::Whole(ObjectId::Database(number)) => (DATABASE_CLASS, database_oid(*number), 0),
         Object::Column(table, at) => (CLASS, user_oid(*table), number_at(*table, *at)?),
         Object::Default(table, at) => {
             let relation = objects.relation(user_oid(*table))?;

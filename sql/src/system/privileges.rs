@@ -8,7 +8,7 @@ use types::datatype::RegKind;
 use types::function::quote_ident;
 
 use crate::error::{Error, Result};
-use crate::system::catalog_objects::{CatalogObjects, DATABASE, DATABASE_NAME, role_oid};
+use crate::system::catalog_objects::{CatalogObjects, database_of_oid, role_oid};
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::value::{array, text};
 use crate::system::views::{DefinitionContext, roles};
@@ -115,11 +115,11 @@ fn object_exists(
             _ => !objects.namespace(oid_at(named, 0)).is_empty(),
         },
         "has_database_privilege" => match object {
-            Datum::Text(name) if **name != *DATABASE_NAME => {
-                bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist");
-            }
-            Datum::Text(_) => true,
-            _ => oid_at(named, 0) == DATABASE,
+            Datum::Text(name) => match source.catalog.database_named(name) {
+                Some(_) => true,
+                None => bail!(INVALID_CATALOG_NAME: "database \"{name}\" does not exist"),
+            },
+            _ => database_of_oid(&source.catalog, oid_at(named, 0)).is_some(),
         },
         "has_function_privilege" => named_exists(source, objects, RegKind::Procedure, object)?,
         "has_type_privilege" => named_exists(source, objects, RegKind::Type, object)?,

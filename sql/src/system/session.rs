@@ -16,12 +16,13 @@ use types::datum::Nested;
 
 use crate::activity::SessionActivity;
 use crate::advisory::{AdvisoryKey, AdvisoryLevel, AdvisoryMode, AdvisoryWait};
+use crate::catalog::Catalog;
 use crate::catalog::access::role::{READ_ALL_STATS_ROLE, SIGNAL_BACKEND_ROLE};
 use crate::error::{Error, Result};
 use crate::index_builds::RunningBuild;
 use crate::prepared_transactions::PreparedTransactionRow;
 use crate::session_objects::{CursorRow, StatementRow};
-use crate::system::catalog_objects::{DATABASE, DATABASE_NAME, role_oid};
+use crate::system::catalog_objects::{database_oid, role_oid};
 use crate::system::functions::Arguments;
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
@@ -317,8 +318,8 @@ pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Ve
             || source.catalog.has_privileges_of(own, READ_ALL_STATS_ROLE);
         if !sees {
             return shape.row([
-                ("datid", oid(DATABASE)),
-                ("datname", text(DATABASE_NAME)),
+                ("datid", oid(database_oid(activity.database))),
+                ("datname", database_name(&source.catalog, activity.database)),
                 ("pid", int4(activity.session)),
                 ("usesysid", oid(role_oid(activity.role.number))),
                 ("usename", text(name)),
@@ -327,8 +328,8 @@ pub(super) fn activity(shape: &RelationDefinition, source: &SystemContext) -> Ve
             ]);
         }
         shape.row([
-            ("datid", oid(DATABASE)),
-            ("datname", text(DATABASE_NAME)),
+            ("datid", oid(database_oid(activity.database))),
+            ("datname", database_name(&source.catalog, activity.database)),
             ("pid", int4(activity.session)),
             ("usesysid", oid(role_oid(activity.role.number))),
             ("usename", text(name)),
@@ -355,8 +356,8 @@ pub(super) fn index_builds(shape: &RelationDefinition, source: &SystemContext) -
         };
         shape.row([
             ("pid", int4(one.session)),
-            ("datid", oid(DATABASE)),
-            ("datname", text(DATABASE_NAME)),
+            ("datid", oid(database_oid(source.catalog.database))),
+            ("datname", text(source.catalog.current_database())),
             ("relid", oid(one.table)),
             ("index_relid", oid(one.index)),
             ("command", text(one.command)),
@@ -366,6 +367,10 @@ pub(super) fn index_builds(shape: &RelationDefinition, source: &SystemContext) -
         ])
     };
     source.engine.index_builds.all().iter().map(|one| row(one)).collect()
+}
+
+fn database_name(catalog: &Catalog, number: u32) -> Datum {
+    text_or_null(catalog.database(number).map(|database| &database.name))
 }
 
 /// `pg_prepared_xacts`
@@ -379,7 +384,7 @@ pub(super) fn prepared_transactions(
             ("gid", text(one.gid)),
             ("prepared", timestamptz(one.prepared_micros)),
             ("owner", text(one.owner)),
-            ("database", text(DATABASE_NAME)),
+            ("database", database_name(&source.catalog, one.database)),
         ])
     };
     source.engine.prepared.all().into_iter().map(row).collect()

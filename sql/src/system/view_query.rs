@@ -1,17 +1,18 @@
 //! Queries of the system views that are defined by SQL, from the texts in `views`.
 //!
-//! A query is planned once in the life of the server: it reads system relations and calls built-in
+//! A query is planned once, or once for each database whose name it contains: it reads system relations and calls built-in
 //! functions only, so that its plan does not depend on the catalog. Its rows are cached with the
 //! catalog snapshot, unless the text says otherwise.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ahash::AHashMap;
+use parking_lot::Mutex;
 use types::SqlType;
 
 use crate::binder::{self, BoundStatement, SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
-use crate::catalog::name::{self, SearchPath};
+use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result};
 use crate::parser;
 use crate::plan::Plan;
@@ -25,6 +26,9 @@ const TEXTS: [&str; 3] = [
     include_str!("views/phoenix.sql"),
 ];
 
+/// Maximum number of plans of a query, of as many databases.
+const PLANS_MAX: usize = 16;
+
 /// The option of a view whose rows depend on more than the catalog and the formats of the session.
 const NOT_CACHED: &str = " with (cached = off)";
 
@@ -34,7 +38,8 @@ pub(super) struct ViewQuery {
     text: &'static str,
     /// True if its rows are valid for a whole catalog snapshot.
     pub(super) is_cached: bool,
-    plan: OnceLock<Arc<Plan>>,
+    /// By the name of the database, if the text contains it.
+    plans: Mutex<AHashMap<String, Arc<Plan>>>,
 }
 
 /// Returns the queries by the full names of their views.
@@ -46,7 +51,7 @@ pub(super) fn read() -> AHashMap<&'static str, ViewQuery> {
         let (text, _) = text.split_once(";\n")?;
         let name = head.strip_suffix(NOT_CACHED);
         let is_cached = name.is_none();
-        Some((name.unwrap_or(head), ViewQuery { text, is_cached, plan: OnceLock::new() }))
+        Some((name.unwrap_or(head), ViewQuery { text, is_cached, plans: Mutex::default() }))
     };
     texts.filter_map(view).collect()
 }
@@ -64,7 +69,12 @@ impl ViewQuery {
         catalog: &Catalog,
         system: &dyn SystemCatalog,
     ) -> Result<Arc<Plan>> {
-        if let Some(plan) = self.plan.get() {
+        // The name of the database is a constant of the plan.
+        let database = match self.text.contains("current_database") {
+            true => catalog.current_database(),
+            false => "",
+        };
+        if let Some(plan) = self.plans.lock().get(database) {
             return Ok(Arc::clone(plan));
         }
         let named = bind(self.text, catalog, system)?;
@@ -77,7 +87,12 @@ impl ViewQuery {
         let list: Vec<String> = columns.iter().map(column).collect();
         let all = format!("SELECT {} FROM ({}) AS view", list.join(", "), self.text);
         let plan = Arc::new(planner::plan(&bind(&all, catalog, system)?.bound, &NoStatistics)?);
-        Ok(Arc::clone(self.plan.get_or_init(|| plan)))
+        let mut plans = self.plans.lock();
+        if plans.len() >= PLANS_MAX {
+            plans.clear();
+        }
+        plans.insert(database.to_owned(), Arc::clone(&plan));
+        Ok(plan)
     }
 }
 
@@ -88,7 +103,7 @@ fn bind(query: &str, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<Bo
         statement.ok_or_else(|| err!(INTERNAL_ERROR: "the query of a view is empty"))?;
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::new(SearchPath::parse("pg_catalog", "")?));
-    constants.insert("current_database", text(name::DATABASE));
+    constants.insert("current_database", text(catalog.current_database()));
     binder::bind(&statement.statement, catalog, system, &constants, &[])
 }
 

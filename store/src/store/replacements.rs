@@ -6,12 +6,60 @@ use std::sync::atomic::AtomicBool;
 use crate::compaction::CompactionRequest;
 use crate::descriptor::{RegionId, TableId};
 use crate::error::Result;
-use crate::region::Region;
+use crate::manifest::ManifestEdit;
+use crate::open::open_table;
+use crate::region::{Region, RegionServices};
 use crate::region_replacement::{self, RegionReplacement, SplitPoint};
 use crate::store::Store;
 use crate::table::Table;
+use crate::table_link::{self, LinkedTable};
 
 impl Store {
+    /// Creates copies of tables, with these ids, which share their store files; durable on return.
+    /// Later changes of either side do not affect the other. The copy of a table that is colocated
+    /// with another of these is colocated with its copy.
+    ///
+    /// # Errors
+    ///
+    /// [`NoSuchTable`](crate::Error::NoSuchTable);
+    /// [`InvalidRequest`](crate::Error::InvalidRequest) if an id is in use or a bulk load of a
+    /// table is in progress, [`Corrupt`](crate::Error::Corrupt) if a region lacks a file,
+    /// [`Io`](crate::Error::Io). Some of the copies may exist then.
+    pub fn link_tables(&self, copies: &[(TableId, TableId)]) -> Result<()> {
+        let _defining = self.engine.ddl_lock.lock();
+        self.engine.check_running()?;
+        let master = self.engine.observers.master();
+        let mut linked = table_link::link_tables(&self.engine, copies)?;
+        if let Some(master) = &master {
+            linked.iter_mut().try_for_each(|table| {
+                let descriptor = Arc::make_mut(&mut table.descriptor);
+                let id = descriptor.id;
+                let created = master.pre_create_table(descriptor);
+                descriptor.id = id;
+                created
+            })?;
+        }
+        let edits: Vec<ManifestEdit> = linked.iter().map(LinkedTable::edit).collect();
+        self.engine.append_edits(&edits)?;
+        let (context, directory) = (&self.engine.context, &self.engine.regions_directory);
+        for LinkedTable { descriptor, regions } in linked {
+            let table = Arc::new(open_table(context, directory, descriptor, &regions)?);
+            table.regions().all().iter().for_each(|region| region.describe(&table.descriptor()));
+            self.set_replicas(&table)?;
+            self.change_tables(|tables| {
+                tables.insert(table.id(), Arc::clone(&table));
+            });
+            for region in table.regions().all() {
+                self.engine.memory_changed(region);
+                self.engine.schedule.schedule_policy(region);
+            }
+            if let Some(master) = &master {
+                master.post_create_table(&table.descriptor());
+            }
+        }
+        Ok(())
+    }
+
     /// Splits the region that holds a row, which becomes the first row of the right daughter;
     /// without a row, the given region near its middle. Running statements continue.
     ///

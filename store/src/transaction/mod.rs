@@ -111,8 +111,8 @@ pub struct TransactionOptions {
     pub cancelled: Arc<AtomicBool>,
     /// Name of the writing user, for observers; empty if unknown.
     pub user: Arc<str>,
-    /// Quota of the role, which applies in addition to those of tables.
-    pub quota: Option<Arc<Quota>>,
+    /// Quotas of the role and the database, which apply in addition to those of tables.
+    pub quotas: [Option<Arc<Quota>>; 2],
     /// List in which the session notes its read locks ([`Transaction::lock_to_read`]); `None`:
     /// they are taken in the lock table.
     pub reads: Option<Arc<ReadLocks>>,
@@ -131,7 +131,7 @@ impl Default for TransactionOptions {
             deadlock_timeout: DEADLOCK_TIMEOUT,
             cancelled: Arc::default(),
             user: Arc::from(""),
-            quota: None,
+            quotas: [None, None],
             reads: None,
             progress: Arc::default(),
         }

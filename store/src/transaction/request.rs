@@ -1,5 +1,5 @@
-//! Requests: statements that are subject to the quotas of the tables that they touch and of their
-//! role ([`crate::quota`]).
+//! Requests: statements that are subject to the quotas of the tables that they touch, of their
+//! role and of their database ([`crate::quota`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ impl Transaction {
         if !self.request.is_metered.load(Ordering::Relaxed) {
             return Ok(charged);
         }
-        charged.extend(self.options.quota.clone());
+        charged.extend(self.options.quotas.iter().flatten().cloned());
         charged.extend(table.quota());
         if charged.is_empty() {
             return Ok(charged);

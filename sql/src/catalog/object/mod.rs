@@ -111,6 +111,7 @@ impl Object {
             Object::Whole(ObjectId::Table(number))
             | Object::Whole(ObjectId::View(number))
             | Object::Whole(ObjectId::Sequence(number)) => CommentSubjectKey::Relation(*number),
+            Object::Whole(ObjectId::Database(number)) => CommentSubjectKey::Database(*number),
             Object::Whole(ObjectId::Type(number)) => CommentSubjectKey::Type(*number),
             Object::Whole(ObjectId::Function(number)) => CommentSubjectKey::Function(*number),
             Object::Whole(ObjectId::Role(number)) => CommentSubjectKey::Role(*number),

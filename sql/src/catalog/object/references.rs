@@ -385,7 +385,7 @@ fn subject_of(catalog: &Catalog, subject: &CommentSubjectKey) -> Option<u32> {
         | CommentSubjectKey::Function(number)
         | CommentSubjectKey::Role(number) => Some(*number),
         CommentSubjectKey::Extension(_, schema) => (*schema != 0).then_some(*schema),
-        CommentSubjectKey::Database => None,
+        CommentSubjectKey::Database(_) => None,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ast::{
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::comment::CommentRecord;
 use crate::catalog::composite::{AttributeRecord, CompositeRecord};
+use crate::catalog::database::DatabaseRecord;
 use crate::catalog::domain::DomainRecord;
 use crate::catalog::enumeration::{EnumRecord, LabelRecord};
 use crate::catalog::foreign_key::ForeignKey;
@@ -31,6 +32,11 @@ use crate::catalog::schema::SchemaRecord;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::statistics::{ColumnStatistics, TableStatistics};
 use crate::catalog::trigger::TriggerRecord;
+
+tagged_fields!(DatabaseRecord {
+    1 oid, 2 name, 3 catalog_table, 4 owner, 5 is_template, 6 rejects_connections,
+    7 connection_limit, 8 settings,
+} unknown);
 
 tagged_fields!(SchemaRecord { 1 oid, 2 name } unknown);
 

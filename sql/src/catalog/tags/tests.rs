@@ -376,6 +376,17 @@ fn samples() -> Vec<RecordSample> {
     };
     let coprocessors = CoprocessorRecords { attached: vec![coprocessor], unknown: unknown() };
     let schema = SchemaRecord { oid: 2_200, name: text("public"), unknown: unknown() };
+    let database = DatabaseRecord {
+        oid: 1_001,
+        name: text("shop"),
+        catalog_table: 1_001,
+        owner: Some(1_002),
+        is_template: true,
+        rejects_connections: true,
+        connection_limit: Some(20),
+        settings: pairs("work_mem", "8MB"),
+        unknown: unknown(),
+    };
     let comment = CommentRecord { text: text("…"), unknown: unknown() };
     let membership =
         MembershipRecord { role: 103, grantor: 10, admin_option: true, unknown: unknown() };
@@ -391,6 +402,7 @@ fn samples() -> Vec<RecordSample> {
     };
     let limits = QuotaLimits { requests: Some(300), read_bytes: None, write_bytes: Some(1) };
     let mut samples = vec![
+        sample("DatabaseRecord", &database),
         sample("SchemaRecord", &schema),
         sample("TableRecord", &table()),
         sample("CoprocessorRecords", &coprocessors),

@@ -5,7 +5,7 @@ use store::transaction::TableLockMode;
 
 use crate::ast::IndexRestriction;
 use crate::catalog::name::is_temporary;
-use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
+use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::{Ddl, IndexOf, index_of};
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ impl Ddl<'_> {
             sequence: view.commit().0,
             unknown: Default::default(),
         };
-        self.transaction.mutate(CATALOG_TABLE, vec![position.row()])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![position.row()])?;
         let followed = Some(position.store_table);
         self.change_eventual((&table, of.1), |record| record.followed = followed)?;
         Ok(Some((position, view)))
@@ -111,7 +111,7 @@ impl Ddl<'_> {
             // Its entries have the times of the rounds.
             self.begin_index_history(of.0, of.1)?;
         }
-        self.transaction.mutate(CATALOG_TABLE, vec![IndexPosition::delete(of.1)])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![IndexPosition::delete(of.1)])?;
         self.change_eventual((&table, of.1), |record| {
             record.eventual = eventual;
             record.followed = None;
@@ -129,7 +129,7 @@ impl Ddl<'_> {
         };
         self.waits_without_queueing = true;
         self.lock_table(table.id, TableLockMode::Share)?;
-        self.transaction.mutate(CATALOG_TABLE, vec![IndexPosition::delete(of.1)])?;
+        self.transaction.mutate(self.engine.catalog_table, vec![IndexPosition::delete(of.1)])?;
         self.change_eventual((&table, of.1), |record| {
             record.followed = None;
             record.restriction = Some(IndexRestriction::Disabled);
@@ -146,7 +146,7 @@ impl Ddl<'_> {
     /// Removes the stored positions of indexes.
     pub fn forget_positions(&self, indexes: &[u32]) -> Result<()> {
         let deletes = indexes.iter().map(|index| IndexPosition::delete(*index)).collect();
-        Ok(self.transaction.mutate(CATALOG_TABLE, deletes)?)
+        Ok(self.transaction.mutate(self.engine.catalog_table, deletes)?)
     }
 
     fn change_eventual(

@@ -54,16 +54,7 @@ impl Ddl<'_> {
                 if !self.has_attribute(&catalog, RoleAttribute::CreateRole) {
                     bail!(INSUFFICIENT_PRIVILEGE: "permission denied");
                 }
-                let subject = QuotaSubject::Role(role.name.clone());
-                let quota = catalog.quota(&subject).unwrap_or_default();
-                let mut settings = StorageSettings { quota, ..StorageSettings::default() };
-                if statement.change == OptionsChange::ResetAll {
-                    settings.quota = QuotaLimits::default();
-                }
-                for (name, written) in updates(&statement.change) {
-                    set(&mut settings, find_quota(name)?, written)?;
-                }
-                self.store_quota(subject, settings.quota)
+                self.change_quota(QuotaSubject::Role(role.name.clone()), &statement.change)
             }
             OptionsOwner::Index(name) => {
                 let changed = self.alter_index_options(name, &statement.change);
@@ -81,6 +72,23 @@ impl Ddl<'_> {
                 self.alter_table_options(&table, &statement.change)
             }
         }
+    }
+
+    /// Changes the quota of a role or a database.
+    pub(in crate::ddl) fn change_quota(
+        &mut self,
+        subject: QuotaSubject,
+        change: &OptionsChange,
+    ) -> Result<()> {
+        let quota = self.catalog().quota(&subject).unwrap_or_default();
+        let mut settings = StorageSettings { quota, ..StorageSettings::default() };
+        if *change == OptionsChange::ResetAll {
+            settings.quota = QuotaLimits::default();
+        }
+        for (name, written) in updates(change) {
+            set(&mut settings, find_quota(name)?, written)?;
+        }
+        self.store_quota(subject, settings.quota)
     }
 
     /// Returns the result of a statement; with IF EXISTS, a relation that does not exist is a

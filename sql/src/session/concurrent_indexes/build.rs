@@ -6,7 +6,6 @@ use std::sync::Arc;
 use coprocessors::index::{IndexFill, index_fill};
 use store::Transaction;
 
-use crate::catalog::record::CATALOG_TABLE;
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result, sqlstate};
 use crate::index_builds::{BuildClaim, IndexBuild};
@@ -142,7 +141,7 @@ impl Session {
             build.next_row = [last_row, &[0]].concat();
             build.row_count = rows_before + row_count;
             claim.progress().set_row_count(build.row_count);
-            transaction.mutate(CATALOG_TABLE, vec![build.row()])
+            transaction.mutate(self.engine.catalog_table, vec![build.row()])
         })?;
         Ok(())
     }

@@ -35,9 +35,9 @@ fn admission(source: &SystemContext) -> Result<Vec<AdmissionStatus>> {
 }
 
 system_view! {
-    QUOTAS: "quotas", "Quotas of tables and roles", quotas => |(kind, name, status)| {
-        kind Text = kind, "`table` or `role`";
-        name Text = name, "Table or role";
+    QUOTAS: "quotas", "Quotas of tables, roles and databases", quotas => |(kind, name, status)| {
+        kind Text = kind, "`table`, `role` or `database`";
+        name Text = name, "Table, role or database";
         quota Text = status.kind.name(), "Name of the quota";
         per_second Int8 = status.per_second, "Limit per second, which is also the burst";
         available Int8 = status.available, "Available requests or bytes; negative: debt";
@@ -51,6 +51,10 @@ fn quotas(source: &SystemContext) -> Result<Vec<(&'static str, Option<String>, Q
     for (subject, quota) in source.engine.quotas.all().iter() {
         let (kind, name) = match subject {
             QuotaSubject::Role(name) => ("role", Some(name.clone())),
+            QuotaSubject::Database(number) => {
+                let database = source.catalog.database(*number);
+                ("database", database.map(|database| database.name.clone()))
+            }
             QuotaSubject::Table(id) => {
                 let table = source.catalog.table_stored(*id);
                 ("table", table.map(|table| table.full_name().short()))
@@ -85,7 +89,13 @@ fn compactions(source: &SystemContext) -> Result<Vec<RunningCompaction>> {
         let family = descriptor.and_then(|table| table.families.get(usize::from(running.family)));
         (name_of(&names, running.table), family.map(|family| family.name.clone()), running)
     };
-    Ok(source.engine.store().compactions().into_iter().map(row).collect())
+    // Those of other databases are left out.
+    let is_own = |running: &CompactionStatus| {
+        let table = running.table;
+        table == source.engine.catalog_table || names.iter().any(|(_, id)| *id == table)
+    };
+    let running = source.engine.store().compactions().into_iter();
+    Ok(running.filter(is_own).map(row).collect())
 }
 
 fn reason(reason: Reason) -> &'static str {
@@ -115,7 +125,8 @@ system_view! {
 fn endpoint_calls(source: &SystemContext) -> Result<Vec<(Option<String>, EndpointCallStatus)>> {
     let names = store_tables(source);
     let calls = source.engine.store().endpoint_calls().into_iter();
-    Ok(calls.map(|call| (name_of(&names, call.table), call)).collect())
+    let of_table = |call: EndpointCallStatus| Some((Some(name_of(&names, call.table)?), call));
+    Ok(calls.filter_map(of_table).collect())
 }
 
 system_view! {
