@@ -24,6 +24,7 @@ mod memory;
 mod normalizer;
 mod optimizer_hints;
 mod plpgsql_blocks;
+mod privileges;
 mod quotas;
 mod random_queries;
 mod raw;

@@ -81,7 +81,7 @@ async fn role_quota_affects_only_that_role() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
     table(&client).await;
-    client.batch_execute("CREATE USER batch").await.unwrap();
+    client.batch_execute("CREATE USER batch; GRANT ALL ON t TO batch").await.unwrap();
     client.batch_execute("ALTER ROLE batch SET max_write_bytes_per_second = '1 kB'").await.unwrap();
     let batch = connection_string(server.address()).replace("user=bennu", "user=batch");
     let (batch, connection) = tokio_postgres::connect(&batch, NoTls).await.unwrap();

@@ -163,6 +163,7 @@ impl Engine {
             waits_without_queueing: false,
             pending: Vec::new(),
             process_id: 0,
+            changes_others: false,
         });
         let _publishing = self.publishing.lock();
         let committed = changed.and_then(|()| {

@@ -38,6 +38,7 @@ impl LoggedStatements {
             | Statement::CreateSchema(_)
             | Statement::Extension(_)
             | Statement::Role(_)
+            | Statement::Grant(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Comment(_)

@@ -30,6 +30,7 @@ pub mod ddl;
 pub mod database;
 pub mod object;
 pub mod role;
+pub mod grant;
 pub mod trigger;
 pub mod sequence;
 pub mod session;
@@ -69,6 +70,7 @@ pub use function::{
     FunctionParameter, FunctionStatement, Language, Parallel, ParameterMode, Returns,
     SettingClause, Volatility,
 };
+pub use grant::{GrantObjects, GrantStatement, Grantee, WrittenPrivilege};
 pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
 pub use query::{
     Distinct, DynamicColumn, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength,
@@ -178,6 +180,8 @@ pub enum Statement {
     Extension(Box<ExtensionStatement>),
     /// `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE`, and memberships of `GRANT` and `REVOKE`
     Role(Box<RoleStatement>),
+    /// `GRANT` and `REVOKE` of privileges on objects.
+    Grant(Box<GrantStatement>),
     /// `DROP` of an object kind that is not supported.
     DropNothing(Box<DropUnsupported>),
     /// `DROP`
@@ -347,6 +351,7 @@ impl Statement {
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::Role(statement) => statement.tag(),
+            Statement::Grant(grant) => ["GRANT", "REVOKE"][usize::from(grant.is_revoke)],
             Statement::DropNothing(drop) => match drop.kind.as_str() {
                 "rule" => "DROP RULE",
                 "policy" => "DROP POLICY",

@@ -24,6 +24,7 @@ use crate::binder::scope::{RelationKind, Scope, ScopeColumn, ScopeRelation, tabl
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::CatalogRelation;
+use crate::catalog::access::privilege::SELECT;
 use crate::catalog::name::is_temporary;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
@@ -236,6 +237,7 @@ impl Binder<'_> {
                 let columns = table.columns.iter();
                 let columns = columns.map(|column| column.shown_name().to_owned());
                 self.note_relation(name, table.oid, columns);
+                self.request(table.oid, SELECT);
                 let system_time = match system_time {
                     Some(clause) => Some(self.bind_system_time(clause)?),
                     None => self.session_as_of(&table).map(SystemTime::as_of),
@@ -254,6 +256,7 @@ impl Binder<'_> {
                 )?;
                 let columns = view.columns.iter().map(|column| column.name.clone());
                 self.note_relation(name, view.oid, columns);
+                self.request(view.oid, SELECT);
                 let (rows, mut scope) = self.bind_view_rows(&view, alias_name, locking)?;
                 if alias.is_none() {
                     let schema = &view.schema;
@@ -274,7 +277,9 @@ impl Binder<'_> {
                         Error::not_supported("a view on a sequence", hint).at(name.position())
                     );
                 }
-                return sequence_rows(sequence.oid, (alias_name, renamed));
+                let oid = sequence.oid;
+                self.request(oid, SELECT);
+                return sequence_rows(oid, (alias_name, renamed));
             }
             _ => return self.bind_system_view(name, alias_name, renamed, system_time),
         };
@@ -297,6 +302,7 @@ impl Binder<'_> {
     ) -> Result<(Rows, Scope)> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let view = self.system.view(schema, &name.name.value);
+        self.request_system(&name.name.value);
         let columns = view.ok_or_else(|| self.explain_later(name, self.no_table(name)))?;
         refuse_system_time(
             system_time,

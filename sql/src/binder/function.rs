@@ -242,6 +242,7 @@ impl Binder<'_> {
             bail!(DATA_CORRUPTED: "the body of function \"{name}\" cannot be read: {reason}";
                 hint "Re-create it with CREATE OR REPLACE FUNCTION."; at position);
         }
+        self.request_call(taker.function.record.number);
         self.given(taker, values, position)
     }
 

@@ -25,6 +25,7 @@ use crate::binder::query::{uneven_values, values_plan};
 use crate::binder::scope::{Scope, ScopeRelation};
 use crate::binder::typed::Typed;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
+use crate::catalog::access::privilege::{INSERT, UPDATE};
 use crate::catalog::record::IdentityRecord;
 use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result};
@@ -69,6 +70,10 @@ impl Binder<'_> {
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<BoundPlan> {
         let mut written = self.written(&upsert.table, StatementKind::Insert)?;
+        if !matches!(upsert.on_duplicate, Some(OnDuplicate::Ignore)) && !written.is_view() {
+            // A row of the same key is replaced.
+            self.request(written.table.oid, UPDATE);
+        }
         if let Some(column) = upsert.dynamic_columns.first() {
             if written.is_view() {
                 return Err(dynamic_column::refusal(column));
@@ -128,6 +133,7 @@ impl Binder<'_> {
     ) -> Result<(Logical, Vec<usize>)> {
         let table: &Table = &written.table;
         let identity = IdentityRule { overriding };
+        self.request_targets(written, names)?;
         match source {
             InsertSource::DefaultValues => {
                 let row = table.columns.iter().map(default_of).collect();
@@ -163,6 +169,17 @@ impl Binder<'_> {
                 Ok((plan, distinct(&targets[..width])))
             }
         }
+    }
+
+    /// Requests that the columns of an INSERT may be inserted: those that it names, or all.
+    fn request_targets(&mut self, written: &UpdateTarget, names: &[TargetColumn]) -> Result<()> {
+        if written.is_view() {
+            return Ok(());
+        }
+        for target in self.insert_targets(written, names, 0)? {
+            self.request_written(written.table.oid, INSERT, target.column);
+        }
+        Ok(())
     }
 
     /// Binds rows of values for target columns; returns full rows in table order, and the columns.

@@ -24,6 +24,7 @@ use crate::ast::{self, FrameUnits, NamedWindow};
 use crate::binder::cte_scope::CteEntry;
 use crate::binder::function_body::ParameterFrame;
 use crate::binder::parameters::Parameters;
+use crate::binder::permissions::request::PermissionRequests;
 use crate::binder::resolution_notes::ResolutionNotes;
 use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
@@ -460,6 +461,8 @@ pub(super) struct Binder<'a> {
     pub(super) view: Option<Arc<View>>,
     /// The first unpopulated materialized view that the statement reads.
     pub(super) unpopulated: Option<String>,
+    /// The permissions that the statement needs.
+    pub(super) permissions: PermissionRequests,
     /// The notices of hints without effect.
     pub(super) notices: Vec<Error>,
     /// The depth of nested views.
@@ -503,6 +506,7 @@ impl<'a> Binder<'a> {
             settler: None,
             view: None,
             unpopulated: None,
+            permissions: PermissionRequests::default(),
             notices: Vec::new(),
             view_depth: 0,
             named: Vec::new(),

@@ -14,6 +14,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::typed::boolean;
 use crate::binder::update_target::{StatementKind, UpdateTarget};
+use crate::catalog::access::privilege::{DELETE, INSERT};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::logical::{BoundPlan, JoinKind, Merge, MergeAction, MergeClause};
@@ -89,7 +90,10 @@ impl Binder<'_> {
             };
             let action = match &clause.action {
                 ast::MergeActionClause::Nothing => MergeAction::Nothing,
-                ast::MergeActionClause::Delete => MergeAction::Delete,
+                ast::MergeActionClause::Delete => {
+                    binder.request(written.table.oid, DELETE);
+                    MergeAction::Delete
+                }
                 ast::MergeActionClause::Update(assignments) => {
                     binder.level().clause = Clause::Set;
                     MergeAction::Update(binder.bind_set(written, assignments)?)
@@ -135,6 +139,7 @@ impl Binder<'_> {
         values: Option<&[AssignedValue]>,
         identity: IdentityRule,
     ) -> Result<Vec<Expr>> {
+        self.request(written.table.oid, INSERT);
         let Some(values) = values else {
             return Ok(written
                 .table

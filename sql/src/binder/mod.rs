@@ -34,6 +34,7 @@ mod scope;
 mod system;
 mod cte_scope;
 mod column_hints;
+mod permissions;
 mod level;
 pub mod resolution_notes;
 mod guard;
@@ -108,6 +109,7 @@ pub use function_body::{
     dependencies_of_body, no_rows_of,
 };
 pub use output_names::{index_column_name, output_name};
+pub use permissions::request::PermissionRequests;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use variables::{
     BodyTarget, BodyValue, VariableScope, VariableSignature, VariableUse, bind_body_value,
@@ -151,6 +153,8 @@ pub struct BoundStatement {
     pub parameter_count: usize,
     /// The first unpopulated materialized view that it reads, if any.
     pub unpopulated: Option<String>,
+    /// The permissions that it needs.
+    pub permissions: PermissionRequests,
     /// The tables whose row keys are appended to the rows of a cursor.
     pub cursor_tables: Vec<CursorTable>,
     /// The cursor row of WHERE CURRENT OF.
@@ -276,10 +280,12 @@ impl Binder<'_> {
         let client_count = self.parameters.final_types().len();
         let known = KnownParameters { client_count, variables };
         let constants = prune::finish(&mut bound, &mut self.parameters, known);
-        let (mut locks, mut reads) = (Vec::new(), Vec::new());
+        let (mut locks, mut reads, mut bound_locks) = (Vec::new(), Vec::new(), Vec::new());
         for_each_source(&mut bound, &mut |plan| {
             walk_plan(plan, &mut |step| match step {
                 Logical::LockRows(lock) => {
+                    let tables = lock.locked_tables.tables.iter();
+                    bound_locks.extend(tables.map(|of| of.table.oid));
                     locks.extend(
                         lock.locked_tables.tables.iter().map(|of| (of.table.id, of.lock.strength)),
                     );
@@ -293,6 +299,11 @@ impl Binder<'_> {
                 _ => {}
             });
         });
+        if let BoundPlan::Merge(merge) = &bound {
+            // Its actions need other privileges.
+            bound_locks.retain(|table| *table != merge.table.oid);
+        }
+        self.permissions.request_locks(&bound_locks);
         let current_row = self.current_row.map(|row| {
             let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
             CurrentRow { parameters: parameters.collect(), ..row }
@@ -307,6 +318,7 @@ impl Binder<'_> {
             parameter_types: self.parameters.final_types(),
             parameter_count: self.parameters.count(),
             unpopulated: self.unpopulated,
+            permissions: self.permissions,
             notices: self.notices,
             cursor_tables: self.cursor_tables,
             current_row,

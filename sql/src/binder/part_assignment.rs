@@ -18,6 +18,7 @@ use crate::binder::assignment::check_identity;
 use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, boolean, null};
 use crate::binder::update_target::UpdateTarget;
+use crate::catalog::access::privilege::UPDATE;
 use crate::catalog::table::Column;
 use crate::error::{Error, Result};
 use crate::logical::Assignment;
@@ -107,6 +108,9 @@ impl Binder<'_> {
         let index = part.column;
         let column = &written.table.columns[index];
         self.note_written(&written.table, index);
+        if !written.is_view() {
+            self.request_written(written.table.oid, UPDATE, index);
+        }
         let before = bound.iter().position(|(one, _)| one.column == index);
         let old = match (part.steps.is_empty(), before) {
             (true, None) => None,

@@ -20,6 +20,7 @@ use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, ColumnVisibility};
 use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
+use crate::logical::Origin;
 
 impl Binder<'_> {
     /// Binds `ROW(…)`.
@@ -92,6 +93,10 @@ impl Binder<'_> {
         }
         let Some(columns) = self.columns_of(name)? else { return Ok(None) };
         let of_relation = columns.row_type;
+        if let Some(relation) = of_relation {
+            // Of all columns, also those that are not visible.
+            self.request_column(Some((Origin::Relation(relation), usize::MAX)));
+        }
         let missing = columns.is_padded.then(|| {
             let is_null = |(_, value): &(_, Typed)| Expr::IsNull(Box::new(value.expr.clone()));
             Expr::And(columns.values.iter().map(is_null).collect())

@@ -22,7 +22,9 @@ use crate::binder::scope::{RelationKind, Scope, ScopeRelation};
 use crate::catalog::CatalogRelation;
 use crate::error::{Error, Result};
 use crate::logical::cells::{CELL_COLUMNS, CELL_PARAMETERS};
-use crate::logical::{Logical, OutputColumn, RegionFunction, RegionFunctionTarget, SystemRows};
+use crate::logical::{
+    Logical, Origin, OutputColumn, RegionFunction, RegionFunctionTarget, SystemRows,
+};
 
 /// The signature of a function over regions.
 struct RegionSignature<'p> {
@@ -148,7 +150,7 @@ impl Binder<'_> {
     /// Returns the target of a call for the table of this name, without arguments. `cells` may
     /// name an index.
     fn region_target(
-        &self,
+        &mut self,
         (name, position): (&str, usize),
         function: RegionFunction,
     ) -> Result<RegionFunctionTarget> {
@@ -171,6 +173,7 @@ impl Binder<'_> {
             };
         let (arguments, start_count, stop_count) = (Vec::new(), 0, 0);
         let table = Arc::clone(table);
+        self.request_column(Some((Origin::Relation(table.oid), usize::MAX)));
         Ok(RegionFunctionTarget { table, function, arguments, start_count, stop_count })
     }
 

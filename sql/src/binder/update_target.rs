@@ -27,6 +27,7 @@ use crate::binder::scope::{RelationKind, ScopeColumn, ScopeRelation};
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column};
 use crate::binder::{NameContext, TableClause, bind_table_expression};
+use crate::catalog::access::privilege::{DELETE, INSERT, SELECT, UPDATE};
 use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
 use crate::catalog::{self, Catalog};
@@ -45,6 +46,18 @@ pub(super) enum StatementKind {
     Delete,
     /// MERGE.
     Merge,
+}
+
+impl StatementKind {
+    /// Returns the privileges that the target needs, besides those of the actions of MERGE.
+    fn privileges(self) -> u32 {
+        match self {
+            StatementKind::Insert => INSERT,
+            StatementKind::Update => UPDATE,
+            StatementKind::Delete => DELETE,
+            StatementKind::Merge => SELECT,
+        }
+    }
 }
 
 /// The target of a data-modifying statement.
@@ -233,11 +246,13 @@ impl Binder<'_> {
             Some(catalog::CatalogRelation::Table(table)) => {
                 let table = Arc::clone(table);
                 self.note_relation(name, table.oid, std::iter::empty());
+                self.request(table.oid, change.privileges());
                 return Ok(UpdateTarget { table, change, through: None });
             }
             Some(catalog::CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
                 self.note_relation(name, view.oid, std::iter::empty());
+                self.request_through(view.oid, change.privileges());
                 return self.written_view(view, change);
             }
             Some(catalog::CatalogRelation::Sequence(sequence)) => {

@@ -231,6 +231,7 @@ impl Binder<'_> {
 
     /// Records a column that the query uses.
     pub(super) fn note_column(&mut self, column: &ScopeColumn) {
+        self.request_column(column.origin);
         if let Some(trace) = &mut self.trace {
             trace.used.extend(column.origin);
         }
@@ -253,6 +254,7 @@ impl Binder<'_> {
 
     /// Records the expansion of a `*` over the current query level.
     pub(super) fn note_star(&mut self, position: usize, columns: &[ScopeColumn]) {
+        columns.iter().for_each(|column| self.request_column(column.origin));
         let Some(trace) = &mut self.trace else { return };
         trace.used.extend(columns.iter().filter_map(|column| column.origin));
         let Some(level) = self.levels.last() else { return };

@@ -290,6 +290,7 @@ impl PartialEq for CatalogObject {
             (CatalogObject::Comment(_, a), CatalogObject::Comment(_, b)) => Arc::ptr_eq(a, b),
             (CatalogObject::Quota(_, a), CatalogObject::Quota(_, b)) => a == b,
             (CatalogObject::Statistics(_, a), CatalogObject::Statistics(_, b)) => Arc::ptr_eq(a, b),
+            (CatalogObject::Access(_, a), CatalogObject::Access(_, b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }

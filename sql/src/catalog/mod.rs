@@ -56,6 +56,7 @@ use types::function::quote_ident;
 use types::{DataType, SqlType};
 
 use crate::ast::{ObjectKind, TableName};
+use crate::catalog::access::object_access::{AccessRecord, AccessSubject};
 use crate::catalog::access::role::{ROLES_PREFIX, RoleRecord};
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentRecord, CommentSubjectKey};
 use crate::catalog::composite::COMPOSITES_PREFIX;
@@ -154,6 +155,8 @@ pub enum CatalogEntry {
     Quota(QuotaSubject),
     /// Statistics of a table.
     Statistics(TableId),
+    /// Owner and privileges of an object.
+    Access(AccessSubject),
 }
 
 /// An object or property of the catalog.
@@ -181,6 +184,8 @@ pub enum CatalogObject {
     Quota(QuotaSubject, QuotaLimits),
     /// Statistics of ANALYZE.
     Statistics(TableId, Arc<TableStatistics>),
+    /// Owner and privileges of an object.
+    Access(AccessSubject, Arc<AccessRecord>),
 }
 
 /// A relation that a name in a schema refers to.
@@ -758,7 +763,7 @@ impl CatalogEntry {
                 matches!(subject, CommentSubjectKey::Database(_) | CommentSubjectKey::Role(_))
             }
             CatalogEntry::Quota(subject) => !matches!(subject, QuotaSubject::Table(_)),
-            CatalogEntry::Statistics(_) => false,
+            CatalogEntry::Statistics(_) | CatalogEntry::Access(_) => false,
         }
     }
 }
@@ -792,6 +797,7 @@ impl CatalogObject {
             CatalogObject::Comment(subject, _) => CatalogEntry::Comment(subject.clone()),
             CatalogObject::Quota(subject, _) => CatalogEntry::Quota(subject.clone()),
             CatalogObject::Statistics(table, _) => CatalogEntry::Statistics(*table),
+            CatalogObject::Access(subject, _) => CatalogEntry::Access(*subject),
         }
     }
 
@@ -808,7 +814,8 @@ impl CatalogObject {
             CatalogObject::Database(one) => ObjectName::new("", &one.name),
             CatalogObject::Comment(..)
             | CatalogObject::Quota(..)
-            | CatalogObject::Statistics(..) => return None,
+            | CatalogObject::Statistics(..)
+            | CatalogObject::Access(..) => return None,
         })
     }
 
@@ -884,6 +891,7 @@ impl CatalogObject {
             CatalogObject::Statistics(table, statistics) => {
                 Some((statistics_key(*table), encode(&**statistics)))
             }
+            CatalogObject::Access(subject, record) => Some((subject.key(), encode(&**record))),
         }
     }
 }

@@ -11,6 +11,7 @@ use store::descriptor::{Durability, SplitOptions};
 use store::transaction::TransactionOptions;
 use store::{CellBatch, FamilyDescriptor, Get, Mutation, Scan, Store, TableDescriptor, TableId};
 
+use crate::catalog::access::object_access::{ACCESS_PREFIX, AccessSubject};
 use crate::catalog::access::role::ROLES_PREFIX;
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
@@ -180,6 +181,11 @@ pub(crate) fn read_catalog(rows: CatalogRows<'_>, database: u32) -> Result<Catal
     read_properties(&mut catalog, (store, CATALOG_TABLE), true)?;
     read_rows((store, CATALOG_TABLE), DATABASES_PREFIX, |_, bytes| {
         catalog.add(CatalogObject::Database(Arc::new(decode(bytes)?)));
+        Ok(())
+    })?;
+    read_rows(rows, ACCESS_PREFIX, |subject, bytes| {
+        let record = Arc::new(decode(bytes)?);
+        catalog.add(CatalogObject::Access(AccessSubject::of_key(subject)?, record));
         Ok(())
     })?;
     read_rows(rows, STATISTICS_PREFIX, |table, bytes| {

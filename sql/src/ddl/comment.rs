@@ -17,6 +17,7 @@ impl Ddl<'_> {
     pub fn comment_on(&mut self, statement: &ast::CommentOn) -> Result<()> {
         let catalog = self.catalog();
         let subject = self.subject(&catalog, &statement.subject)?;
+        self.check_may_comment(&catalog, &subject)?;
         let text = statement.text.as_deref();
         // The row of an extension also records that it was created.
         let text = match subject {
@@ -24,6 +25,35 @@ impl Ddl<'_> {
             _ => text,
         };
         self.set_comment(subject, text)
+    }
+
+    /// Checks that the current role owns the subject of a comment, or the object that it is a part
+    /// of.
+    fn check_may_comment(&self, catalog: &Catalog, subject: &CommentSubjectKey) -> Result<()> {
+        let id = match subject {
+            CommentSubjectKey::Relation(number)
+            | CommentSubjectKey::PrimaryKey(number)
+            | CommentSubjectKey::Column(number, _)
+            | CommentSubjectKey::Constraint(number, _) => {
+                match (catalog.table(*number), catalog.view(*number), catalog.sequence(*number)) {
+                    (Some(_), ..) => ObjectId::Table(*number),
+                    (_, Some(_), _) => ObjectId::View(*number),
+                    (.., Some(_)) => ObjectId::Sequence(*number),
+                    _ => ObjectId::Type(*number),
+                }
+            }
+            CommentSubjectKey::Database(number) => {
+                let role = self.roles.current.number;
+                let Some(database) = catalog.database(*number) else { return Ok(()) };
+                if !catalog.has_privileges_of(role, database.owner()) {
+                    bail!(INSUFFICIENT_PRIVILEGE: "must be owner of database {}", database.name);
+                }
+                return Ok(());
+            }
+            // They were checked when they were looked up.
+            _ => return Ok(()),
+        };
+        self.check_owns(catalog, &Object::Whole(id))
     }
 
     pub(super) fn set_comment(

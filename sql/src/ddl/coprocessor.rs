@@ -39,6 +39,11 @@ impl Ddl<'_> {
         let table = self.table(&catalog, &statement.name)?;
         match action {
             AlterCoprocessor::Attach(attach) => {
+                if !catalog.is_superuser(self.roles.current.number) {
+                    // It runs in the server, and may write to any table.
+                    bail!(INSUFFICIENT_PRIVILEGE: "permission denied to attach a coprocessor";
+                        hint "Must be superuser to attach a coprocessor.");
+                }
                 self.lock_table(table.id, TableLockMode::AccessExclusive)?;
                 self.attach(&table, attach)
             }

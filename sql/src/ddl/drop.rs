@@ -90,10 +90,10 @@ impl Ddl<'_> {
                 _ => None,
             })
             .collect();
-        for one in &going {
-            self.remove(&one.object, cascade, &tables)?;
-        }
-        Ok(())
+        // As in PostgreSQL, dependents of any owner go with their object.
+        self.with_others(|ddl| {
+            going.iter().try_for_each(|one| ddl.remove(&one.object, cascade, &tables))
+        })
     }
 
     /// Removes an object, without its dependents.

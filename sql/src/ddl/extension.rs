@@ -45,6 +45,10 @@ impl Ddl<'_> {
             bail!(INVALID_PARAMETER_VALUE: "extension \"{name}\" has no installation script nor update path for version \
                 \"{other}\"");
         }
+        if !catalog.is_superuser(self.roles.current.number) {
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied to create extension \"{}\"", known.name;
+                hint "Must be superuser to create this extension.");
+        }
         let schema = self.extension_schema(&catalog, name, schema)?;
         self.set_comment(CommentSubjectKey::Extension(known.number, schema), Some(known.comment))?;
         if let Some((message, hint)) = known.notice {

@@ -12,6 +12,8 @@ use types::{DataType, Datum};
 use crate::ast;
 use crate::ast::{ColumnName, ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
 use crate::binder::NameContext;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::REFERENCES;
 use crate::catalog::foreign_key::{ForeignKey, are_comparable};
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
@@ -125,6 +127,11 @@ impl Ddl<'_> {
         match self.find(catalog, &written.table) {
             Some(CatalogRelation::Table(table)) if !table.is_materialized() => {
                 if table.oid != record.oid {
+                    let (role, subject) =
+                        (self.roles.current.number, AccessSubject::Relation(table.oid));
+                    if catalog.privileges_on(role, subject).0 & REFERENCES == 0 {
+                        return Err(catalog.denied(subject));
+                    }
                     self.lock_table(table.id, TableLockMode::ShareRowExclusive)?;
                     return self.record_of(catalog, table);
                 }

@@ -49,7 +49,7 @@ mod function_settings;
 mod trigger;
 mod like;
 mod drop;
-mod role;
+mod access;
 mod databases;
 mod schema;
 mod truncate;
@@ -81,8 +81,11 @@ use types::text::TextStyle;
 
 use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege;
 use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
+use crate::catalog::object::Object;
 use crate::catalog::record::{CATALOG_TABLE, TableKind, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
@@ -167,6 +170,8 @@ pub struct Ddl<'a> {
     pub pending: Vec<u32>,
     /// Number of the session.
     pub process_id: i32,
+    /// True while the statement changes objects of other owners, which it has the right to.
+    pub changes_others: bool,
 }
 
 impl Ddl<'_> {
@@ -407,9 +412,16 @@ impl Ddl<'_> {
     }
 
     /// Returns the table of a name in the statement.
-    fn table(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Table>> {
+    fn any_table(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Table>> {
         let table = catalog.find_table(name, &self.path).cloned();
         table.ok_or_else(|| no_table(catalog, name, &self.path))
+    }
+
+    /// Returns the table of a name in the statement, which the current role must own.
+    fn table(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Table>> {
+        let table = self.any_table(catalog, name)?;
+        self.check_owns(catalog, &Object::Whole(ObjectId::Table(table.oid)))?;
+        Ok(table)
     }
 
     fn record_of(&self, catalog: &Catalog, table: &Table) -> Result<Arc<TableRecord>> {
@@ -423,6 +435,7 @@ impl Ddl<'_> {
     fn creation_schema(&mut self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
         let is_own = |schema: &str| schema == TEMP || self.path.temp() == Some(schema);
         if name.schema.as_ref().is_some_and(|schema| is_own(&schema.value)) {
+            self.check_database_privilege(catalog, privilege::TEMPORARY)?;
             return self.temporary_schema();
         }
         let Some(schema) = &name.schema else {
@@ -433,9 +446,11 @@ impl Ddl<'_> {
                 bail!(INSUFFICIENT_PRIVILEGE: "permission denied to create \"{current}.{}\"", name.name.value;
                     detail "System catalog modifications are currently disallowed.");
             }
+            self.check_may_create_in(catalog, (self.roles.current.number, current))?;
             return Ok(current.to_owned());
         };
         if catalog.schema(&schema.value).is_some() {
+            self.check_may_create_in(catalog, (self.roles.current.number, &schema.value))?;
             return Ok(schema.value.clone());
         }
         if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) {
@@ -538,6 +553,22 @@ impl Ddl<'_> {
         if entry.is_shared() { CATALOG_TABLE } else { self.engine.catalog_table }
     }
 
+    /// Checks that the current role owns an object that changes.
+    fn check_changes(&self, catalog: &Catalog, entry: &CatalogEntry) -> Result<()> {
+        match entry.object_id() {
+            Some(id) if !self.changes_others => self.check_owns(catalog, &Object::Whole(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a part of the statement that may change objects of other owners.
+    fn with_others<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.changes_others, true);
+        let done = run(self);
+        self.changes_others = before;
+        done
+    }
+
     /// Stores an object and adds it to the visible catalog.
     fn store_object(&mut self, object: CatalogObject) -> Result<()> {
         check_not_standard(&object.entry())?;
@@ -545,8 +576,16 @@ impl Ddl<'_> {
         let row = Mutation::new(key).put(0, vec![], value);
         self.transaction.mutate(self.rows_of(&object.entry()), vec![row])?;
         let catalog = self.changes.catalog(self.engine);
+        let entry = object.entry();
+        let is_new = catalog.object(&entry).is_none();
+        if !is_new {
+            self.check_changes(&catalog, &entry)?;
+        }
         self.changes.set_catalog(catalog.with(object));
-        Ok(())
+        match entry.object_id().filter(|_| is_new) {
+            Some(id) => self.own_new_object(id),
+            None => Ok(()),
+        }
     }
 
     /// Removes an object, if it exists, from the visible catalog, with its row.
@@ -556,10 +595,14 @@ impl Ddl<'_> {
         let Some((key, _)) = catalog.object(entry).and_then(CatalogObject::row) else {
             return Ok(());
         };
+        self.check_changes(&catalog, entry)?;
         let row = Mutation::new(key).delete_row();
         self.transaction.mutate(self.rows_of(entry), vec![row])?;
         self.changes.set_catalog(catalog.without(entry));
-        Ok(())
+        match entry.object_id().and_then(AccessSubject::of) {
+            Some(subject) => self.remove_object(&CatalogEntry::Access(subject)),
+            None => Ok(()),
+        }
     }
 
     /// Stores a table's record, attaches its observers and adds it to the visible catalog.

@@ -12,11 +12,12 @@ use store::TableId;
 use store::transaction::TableLockMode;
 
 use crate::ast::{self, IndexRestriction};
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::name::SearchPath;
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::{Index, Table};
-use crate::catalog::{Catalog, CatalogRelation};
+use crate::catalog::{Catalog, CatalogRelation, ObjectId};
 use crate::ddl::pre_split::salt_points;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -43,13 +44,21 @@ impl Ddl<'_> {
         };
         match &statement.target {
             ast::ReindexTarget::Index(name) => match self.find(&catalog, name) {
-                Some(CatalogRelation::Index(table, index)) => Ok(vec![(table.oid, index.oid)]),
+                Some(CatalogRelation::Index(table, index)) => {
+                    self.check_owns(&catalog, &Object::Index(table.oid, index.name.clone()))?;
+                    Ok(vec![(table.oid, index.oid)])
+                }
                 // It is the row key, with no separate index.
-                Some(CatalogRelation::PrimaryKey(_)) => Ok(Vec::new()),
+                Some(CatalogRelation::PrimaryKey(table)) => {
+                    let key = Object::Index(table.oid, table.primary_key_name.clone());
+                    self.check_owns(&catalog, &key)?;
+                    Ok(Vec::new())
+                }
                 found => Err(wrong(found, name, "an index")),
             },
             ast::ReindexTarget::Table(name) => match self.find(&catalog, name) {
                 Some(CatalogRelation::Table(table)) => {
+                    self.check_owns(&catalog, &Object::Whole(ObjectId::Table(table.oid)))?;
                     let found = of_table(table.oid);
                     if found.is_empty() && table.primary_key_name.is_empty() {
                         let what = match statement.concurrently {
@@ -67,8 +76,16 @@ impl Ddl<'_> {
                 Err(no_schema(&name.value))
             }
             ast::ReindexTarget::Schema(name) => {
+                if let Some(schema) = catalog.schema(&name.value) {
+                    self.check_owns(&catalog, &Object::Whole(ObjectId::Schema(schema.oid)))?;
+                }
                 let tables = catalog.tables().into_iter().filter(|one| one.schema == name.value);
                 Ok(tables.flat_map(|table| of_table(table.oid)).collect())
+            }
+            ast::ReindexTarget::Database(_)
+                if !catalog.is_owner(self.roles.current.number, AccessSubject::Database) =>
+            {
+                Err(catalog.not_owner(AccessSubject::Database))
             }
             ast::ReindexTarget::Database(_) => {
                 Ok(catalog.tables().into_iter().flat_map(|table| of_table(table.oid)).collect())

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::ast::{self, ObjectKind, Role, Statement, TEMP};
-use crate::catalog::name::{BOOTSTRAP_ROLE, OWNER};
+use crate::ast::{self, ObjectKind, Statement, TEMP};
+use crate::catalog::CatalogObject;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege;
 use crate::catalog::schema::SchemaRecord;
-use crate::catalog::{Catalog, CatalogObject};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
 
@@ -19,27 +20,28 @@ impl Ddl<'_> {
             (None, Some(owner)) => self.named_role(&catalog, owner)?.name.clone(),
             (None, None) => self.current_role(&catalog)?.name.clone(),
         };
+        self.check_database_privilege(&catalog, privilege::CREATE)?;
+        let owner = match &statement.owner {
+            Some(owner) => Some(self.named_role(&catalog, owner)?),
+            None => None,
+        };
+        if let Some(owner) = &owner
+            && !catalog.is_member_of(self.roles.current.number, owner.number)
+        {
+            bail!(INSUFFICIENT_PRIVILEGE: "must be member of role \"{}\"", owner.name);
+        }
         check_name(&name)?;
-        let owner = statement.owner.as_ref();
-        owner.map_or(Ok(()), |owner| self.check_owner(&catalog, owner))?;
         if self.name_exists(&catalog, (ObjectKind::Schema, "", &name), statement.if_not_exists)? {
             return Ok(name);
         }
         let oid = self.take_ids(1)?;
         let schema = SchemaRecord { oid, name: name.clone(), unknown: Default::default() };
         self.store_object(CatalogObject::Schema(Arc::new(schema)))?;
+        if let Some(owner) = owner {
+            self.give(AccessSubject::Schema(oid), owner.number)?;
+        }
         statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
         Ok(name)
-    }
-
-    /// Rejects any owner but the only one.
-    pub(super) fn check_owner(&self, catalog: &Catalog, role: &Role) -> Result<()> {
-        let role = self.named_role(catalog, role)?;
-        if role.number == BOOTSTRAP_ROLE {
-            return Ok(());
-        }
-        let what = format!("changing the owner to role \"{}\"", role.name);
-        Err(Error::not_supported(what, format!("Role {OWNER} owns all objects.")))
     }
 }
 

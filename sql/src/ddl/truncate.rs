@@ -7,6 +7,8 @@ use store::TableId;
 use store::transaction::TableLockMode;
 
 use crate::ast;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
@@ -23,7 +25,7 @@ impl Ddl<'_> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in &statement.names {
             let table =
-                self.table(&catalog, name).map_err(|error| match error.sqlstate.as_ref() {
+                self.any_table(&catalog, name).map_err(|error| match error.sqlstate.as_ref() {
                     sqlstate::WRONG_OBJECT_TYPE => Error {
                         message: format!("\"{}\" is not a table", name.name.value),
                         ..error
@@ -33,12 +35,14 @@ impl Ddl<'_> {
             if table.is_materialized() {
                 bail!(WRONG_OBJECT_TYPE: "\"{}\" is not a table", table.name);
             }
+            self.check_may_truncate(&catalog, &table)?;
             if !tables.iter().any(|other| other.oid == table.oid) {
                 tables.push(table);
             }
         }
         if statement.cascade {
             self.add_referencing(&catalog, &mut tables);
+            tables.iter().try_for_each(|table| self.check_may_truncate(&catalog, table))?;
         }
         Ok(tables)
     }
@@ -54,8 +58,11 @@ impl Ddl<'_> {
         }
         self.refuse_referenced(&catalog, &tables)?;
         for table in &tables {
-            self.empty_views(table)?;
-            self.empty(table)?;
+            // The right to truncate was checked.
+            self.with_others(|ddl| {
+                ddl.empty_views(table)?;
+                ddl.empty(table)
+            })?;
             if statement.restart_identity {
                 self.restart_sequences(table)?;
             }
@@ -85,6 +92,14 @@ impl Ddl<'_> {
                     tables.push(Arc::clone(referencing));
                 }
             }
+        }
+    }
+
+    fn check_may_truncate(&self, catalog: &Catalog, table: &Table) -> Result<()> {
+        let subject = AccessSubject::Relation(table.oid);
+        match catalog.privileges_on(self.roles.current.number, subject).0 & privilege::TRUNCATE {
+            0 => Err(catalog.denied(subject)),
+            _ => Ok(()),
         }
     }
 

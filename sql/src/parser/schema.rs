@@ -35,6 +35,7 @@ impl TokenCursor<'_> {
             Statement::CreateSequence(_) => 0,
             Statement::CreateTable(_) => 1,
             Statement::CreateView(_) => 2,
+            Statement::Grant(_) => 4,
             _ => 3,
         });
         Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name, owner, elements }))
@@ -69,7 +70,8 @@ impl TokenCursor<'_> {
             element @ (Statement::CreateTable(_)
             | Statement::CreateView(_)
             | Statement::CreateSequence(_)
-            | Statement::CreateIndex(_)) => Ok(element),
+            | Statement::CreateIndex(_)
+            | Statement::Grant(_)) => Ok(element),
             Statement::CreateTableAs(_) => {
                 Err(ParseError::syntax("syntax error at or near \"as\"", position))
             }

@@ -65,7 +65,7 @@ impl Session {
 
     /// Executes ANALYZE for the named tables.
     pub(super) fn run_analyze(&mut self, tables: &[ast::TableName]) -> Result<()> {
-        self.maintained(tables)?.iter().try_for_each(|table| self.analyze(table))
+        self.maintained(tables, "analyze")?.iter().try_for_each(|table| self.analyze(table))
     }
 
     fn analyze(&mut self, table: &Arc<Table>) -> Result<()> {

@@ -156,12 +156,13 @@ impl Session {
         mut parameters: Vec<Datum>,
         profile: Option<&Arc<ExecutionProfile>>,
     ) -> Result<(u64, u64)> {
+        planned.check_privileges()?;
         if table.is_maintained() {
             let rows = self.in_any_ddl(|ddl| ddl.fill_maintained(table.oid))?;
             return Ok((rows, 0));
         }
         planned.constants.check(&parameters)?;
-        planned.check_populated()?;
+        planned.check_readiness()?;
         let open = self.begin_request();
         let _turn = open.transaction.turn();
         for &written in planned.writes.iter().chain([&table.id]) {

@@ -103,6 +103,7 @@ impl Session {
                 false => self.with_planning(|planning| planning.estimated(&statement, &types))?,
             };
         of.planned.constants.check(&values)?;
+        of.planned.check_privileges()?;
         let planning = began.elapsed();
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };
@@ -246,7 +247,7 @@ impl Session {
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
-            planned.check_populated()?;
+            planned.check_readiness()?;
             let outcome = self.modify(planned, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
@@ -255,7 +256,7 @@ impl Session {
         let _turn = open.transaction.turn();
         let context = profiled(self.context(open, parameters));
         let spill = Arc::clone(&context.spill);
-        planned.check_populated()?;
+        planned.check_readiness()?;
         let mut operator = exec::open(&planned.plan, context)?;
         let mut row_count = 0;
         while let Some(batch) = operator.next()? {

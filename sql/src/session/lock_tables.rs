@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::LockWait;
+use store::transaction::{LockWait, TableLockMode};
 
 use crate::ast::LockTables;
 use crate::catalog::CatalogRelation;
@@ -28,13 +28,13 @@ impl Session {
         }
         for name in &statement.names {
             loop {
-                let tables = self.tables_to_lock(name)?;
+                let tables = self.tables_to_lock(name, statement.mode)?;
                 for table in &tables {
                     self.lock_one(table, statement)?;
                 }
                 // A previous lock holder may have replaced the table: resolve the name again.
                 drop(self.engine.publishing.lock());
-                let again = self.tables_to_lock(name)?;
+                let again = self.tables_to_lock(name, statement.mode)?;
                 let ids = |tables: &[Arc<Table>]| -> Vec<TableId> {
                     tables.iter().map(|table| table.id).collect()
                 };
@@ -47,12 +47,20 @@ impl Session {
     }
 
     /// Returns a table, or the tables that a view reads.
-    fn tables_to_lock(&self, name: &crate::ast::TableName) -> Result<Vec<Arc<Table>>> {
+    fn tables_to_lock(
+        &self,
+        name: &crate::ast::TableName,
+        mode: TableLockMode,
+    ) -> Result<Vec<Arc<Table>>> {
         let catalog = self.catalog();
         let path = self.constants.search_path();
         match catalog.find(name, path) {
-            Some(CatalogRelation::Table(table)) => Ok(vec![Arc::clone(table)]),
+            Some(CatalogRelation::Table(table)) => {
+                self.check_may_lock(table.oid, mode)?;
+                Ok(vec![Arc::clone(table)])
+            }
             Some(CatalogRelation::View(view)) => {
+                self.check_may_lock(view.oid, mode)?;
                 let (mut views, mut tables) = (vec![Arc::clone(view)], Vec::new());
                 while let Some(view) = views.pop() {
                     for relation in &view.relations {

@@ -735,7 +735,7 @@ impl Session {
         let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let _turn = context.transaction.turn();
-        planned.check_populated()?;
+        planned.check_readiness()?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
             return Ok(Execution::Rows(ResultRows::point(columns, row, stop)));
         }
@@ -838,7 +838,7 @@ impl Session {
         self.bind_current_row(&planned, &mut parameters)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, parameters);
-        planned.check_populated()?;
+        planned.check_readiness()?;
         let outcome = self.modify(&planned, context)?;
         let tag = match tag {
             "INSERT" => format!("INSERT 0 {}", outcome.row_count),

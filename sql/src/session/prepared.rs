@@ -19,8 +19,8 @@ use types::{DataType, Datum, SqlType};
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{
-    self, BodyStatement, BoundStatement, ConstantErrors, SystemCatalog, VariableScope, VariableUse,
-    ViewDefinition,
+    self, BodyStatement, BoundStatement, ConstantErrors, PermissionRequests, SystemCatalog,
+    VariableScope, VariableUse, ViewDefinition,
 };
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
@@ -102,6 +102,8 @@ pub(crate) struct StatementPlan {
     pub reads: Vec<LockName>,
     /// First unpopulated materialized view that it reads.
     unpopulated: Option<String>,
+    /// Error of its execution, because the role for which it was planned lacks a privilege.
+    denied: Option<Error>,
     /// Notices of each execution.
     pub notices: Vec<Error>,
     /// Row of WHERE CURRENT OF.
@@ -294,6 +296,12 @@ impl PlanningContext<'_> {
         found.get().then_some(allowed)
     }
 
+    /// Returns the error for a permission that the current role lacks. The plan is valid as long as
+    /// the role and the catalog are the same.
+    fn denied(&self, permissions: &PermissionRequests) -> Option<Error> {
+        permissions.check(self.catalog, self.state.search_path.role()).err()
+    }
+
     fn planned(
         &self,
         bound: BoundStatement,
@@ -311,6 +319,7 @@ impl PlanningContext<'_> {
             locks: bound.locks,
             reads: Vec::new(),
             unpopulated: bound.unpopulated,
+            denied: self.denied(&bound.permissions),
             notices: bound.notices,
             current_row: bound.current_row,
             constants: bound.constants,
@@ -332,12 +341,26 @@ impl StatementPlan {
         reads.map(|table| relation_lock_name(table.0)).collect()
     }
 
-    /// Rejects reading an unpopulated materialized view.
+    /// Rejects a plan that its role may not execute.
     ///
     /// # Errors
     ///
-    /// 55000
-    pub(crate) fn check_populated(&self) -> Result<()> {
+    /// 42501.
+    pub(crate) fn check_privileges(&self) -> Result<()> {
+        match &self.denied {
+            Some(denied) => Err(denied.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Rejects a plan that its role may not execute, or that reads an unpopulated materialized
+    /// view.
+    ///
+    /// # Errors
+    ///
+    /// 42501 and 55000.
+    pub(crate) fn check_readiness(&self) -> Result<()> {
+        self.check_privileges()?;
         let Some(name) = &self.unpopulated else { return Ok(()) };
         bail!(OBJECT_NOT_IN_PREREQUISITE_STATE: "materialized view \"{name}\" has not been populated";
             hint "Use the REFRESH MATERIALIZED VIEW command.")

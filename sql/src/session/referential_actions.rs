@@ -13,6 +13,7 @@ use types::{Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
 use crate::error::Result;
@@ -340,7 +341,10 @@ impl ReferentialActions<'_> {
         let text = format!("{statement}{from} WHERE {}{suffix}", conditions.join(" AND "));
         let types = check.types();
         let types: Vec<SqlType> = types.iter().chain(&types).map(SqlType::from).collect();
-        self.executor.in_present(|executor| {
+        // As in PostgreSQL, with the privileges of the owner of the rows that change.
+        let subject = AccessSubject::Relation(referencing.oid);
+        let owner = self.executor.catalog().access(subject).owner;
+        self.executor.in_present_as(owner, |executor| {
             let statement = executor.cached_statement(&text, &types)?;
             executor.with_planning(|planning| statement.planned(planning))
         })

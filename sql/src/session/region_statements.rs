@@ -67,7 +67,7 @@ impl Session {
     }
 
     fn place_of_table(&self, name: &TableName) -> Result<RegionTarget> {
-        let table = self.table(name)?;
+        let table = self.owned_table(name)?;
         let key = table.layout.key.iter().map(|key| SplitKey {
             sql_type: table.columns[key.column].sql_type.clone(),
             descending: key.descending,

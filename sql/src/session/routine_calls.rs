@@ -333,7 +333,7 @@ impl StatementExecutor {
         is_set: bool,
     ) -> Result<Vec<Vec<Datum>>> {
         let PlannedStep { tag, planned, result } = step;
-        planned.check_populated()?;
+        planned.check_readiness()?;
         self.check_permitted(planned, tag)?;
         let open = self.open.as_ref().expect("it was made with one");
         let mut parameters = arguments.to_vec();

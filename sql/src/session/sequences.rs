@@ -11,7 +11,9 @@ use store::Transaction;
 use store::transaction::{LockWait, TableLockMode};
 use types::context::SequenceSource;
 
-use crate::catalog::name::{SearchPath, is_temporary};
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{SELECT, UPDATE, USAGE};
+use crate::catalog::name::{BOOTSTRAP_ROLE, SearchPath, is_temporary};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::{self, SharedChanges, undefined_table};
@@ -101,6 +103,23 @@ impl SessionSequences {
         }
     }
 
+    /// Checks that the current role has one of some privileges on a sequence. The sequence of an
+    /// identity column belongs to its table.
+    fn check_privilege(&self, sequence: &Sequence, wanted: u32) -> Result<()> {
+        let (catalog, role) = (self.catalog(), self.path.role());
+        let subject = AccessSubject::Relation(sequence.oid);
+        if role == BOOTSTRAP_ROLE || catalog.privileges_on(role, subject).0 & wanted != 0 {
+            return Ok(());
+        }
+        let identity = sequence.owned_by.and_then(|(table, column)| {
+            catalog.table(table)?.columns.get(column as usize)?.identity
+        });
+        match identity {
+            Some(_) => Ok(()),
+            None => Err(catalog.denied(subject)),
+        }
+    }
+
     /// Returns a sequence and locks its definition until the transaction ends.
     fn find_locked(&self, text: &str) -> Result<Arc<Sequence>> {
         let mut sequence = self.find(text)?;
@@ -121,6 +140,7 @@ impl SessionSequences {
 
     fn next_value(&self, name: &str) -> Result<i64> {
         let sequence = self.find_locked(name)?;
+        self.check_privilege(&sequence, USAGE | UPDATE)?;
         self.check_writable(&sequence, "nextval")?;
         let value = self.engine.sequences.next(&sequence)?;
         let mut seen = self.seen.lock();
@@ -131,6 +151,7 @@ impl SessionSequences {
 
     fn next_block_of(&self, name: &str, count: i64) -> Result<i64> {
         let sequence = self.find_locked(name)?;
+        self.check_privilege(&sequence, USAGE | UPDATE)?;
         self.check_writable(&sequence, "nextval")?;
         let (first, last) = self.engine.sequences.next_block(&sequence, count)?;
         let mut seen = self.seen.lock();
@@ -141,6 +162,7 @@ impl SessionSequences {
 
     fn current_value(&self, name: &str) -> Result<i64> {
         let sequence = self.find_locked(name)?;
+        self.check_privilege(&sequence, USAGE | SELECT)?;
         self.seen.lock().values.get(&sequence.id).copied().ok_or_else(|| {
             err!(OBJECT_NOT_IN_PREREQUISITE_STATE: "currval of sequence \"{}\" is not yet defined in this session",
                 sequence.name)
@@ -159,6 +181,7 @@ impl SessionSequences {
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<()> {
         let sequence = self.find_locked(name)?;
+        self.check_privilege(&sequence, UPDATE)?;
         self.check_writable(&sequence, "setval")?;
         self.engine.sequences.set(&sequence, value, is_called)?;
         if is_called {

@@ -21,7 +21,10 @@ use crate::activity::{SessionActivity, SessionPlans};
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{DELETE, INSERT, SELECT, TRUNCATE, UPDATE};
 use crate::catalog::name::{SearchPath, is_temporary};
+use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec;
@@ -132,14 +135,15 @@ impl StatementExecutor {
         }
     }
 
-    /// Runs a check of integrity, which reads the present, also if `as_of` is set since the
-    /// writes that it checks.
-    pub(super) fn in_present<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        if self.constants.search_path().as_of().is_none() {
+    /// Runs a check of integrity with the privileges of a role. It reads the present, also if
+    /// `as_of` is set since the writes that it checks.
+    pub(super) fn in_present_as<T>(&mut self, role: u32, run: impl FnOnce(&mut Self) -> T) -> T {
+        let path = self.constants.search_path();
+        if path.as_of().is_none() && path.role() == role {
             return run(self);
         }
         let former = Arc::clone(&self.environment);
-        let path = SearchPath::clone(self.constants.search_path()).with_as_of(None);
+        let path = SearchPath::clone(path).with_as_of(None).with_role(role);
         let environment = Arc::make_mut(&mut self.environment);
         Arc::make_mut(&mut environment.constants).set_search_path(Arc::new(path));
         let result = run(self);
@@ -567,4 +571,57 @@ fn reads_notice(read: TimelineRead) -> Error {
         false => "The snapshot lacks no commits.".to_owned(),
     };
     err!(SUCCESSFUL_COMPLETION: "{message}").with_detail(detail)
+}
+
+impl StatementExecutor {
+    /// Returns the number of the current role.
+    pub(super) fn current_role(&self) -> u32 {
+        self.constants.search_path().role()
+    }
+
+    /// Checks that the current role owns a table.
+    ///
+    /// # Errors
+    ///
+    /// 42501.
+    pub(super) fn check_owns(&self, table: &Table) -> Result<()> {
+        let (catalog, subject) = (self.catalog(), AccessSubject::Relation(table.oid));
+        match catalog.is_owner(self.current_role(), subject) {
+            true => Ok(()),
+            false => Err(catalog.not_owner(subject)),
+        }
+    }
+
+    /// Checks that the current role may insert values of these columns.
+    ///
+    /// # Errors
+    ///
+    /// 42501.
+    pub(super) fn check_may_copy(&self, table: &Table, columns: &[usize]) -> Result<()> {
+        let (catalog, role) = (self.catalog(), self.current_role());
+        let subject = AccessSubject::Relation(table.oid);
+        let may_insert = |at: &usize| catalog.column_privileges(role, table.oid, *at) & INSERT != 0;
+        let is_held = catalog.privileges_on(role, subject).0 & INSERT != 0
+            || !columns.is_empty() && columns.iter().all(may_insert);
+        if is_held { Ok(()) } else { Err(catalog.denied(subject)) }
+    }
+
+    /// Checks that the current role may lock a table or view in a mode.
+    ///
+    /// # Errors
+    ///
+    /// 42501.
+    pub(super) fn check_may_lock(&self, relation: u32, mode: TableLockMode) -> Result<()> {
+        let wanted = match mode {
+            TableLockMode::AccessShare => SELECT | UPDATE | DELETE | TRUNCATE,
+            TableLockMode::RowShare => SELECT | UPDATE | DELETE | TRUNCATE,
+            TableLockMode::RowExclusive => INSERT | UPDATE | DELETE | TRUNCATE,
+            _ => UPDATE | DELETE | TRUNCATE,
+        };
+        let (catalog, subject) = (self.catalog(), AccessSubject::Relation(relation));
+        match catalog.privileges_on(self.current_role(), subject).0 & wanted {
+            0 => Err(catalog.denied(subject)),
+            _ => Ok(()),
+        }
+    }
 }

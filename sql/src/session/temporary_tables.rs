@@ -29,7 +29,11 @@ impl Session {
         if due.is_empty() {
             return Ok(());
         }
-        self.in_any_ddl(|ddl| ddl.end_temporary(&due))
+        self.in_any_ddl(|ddl| {
+            // Another role may have created them in the session.
+            ddl.changes_others = true;
+            ddl.end_temporary(&due)
+        })
     }
 
     /// Drops all temporary objects, in the transaction.

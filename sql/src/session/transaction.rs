@@ -240,6 +240,7 @@ impl OpenTransaction {
             waits_without_queueing: false,
             pending: self.constraints.lock().deferred.tables(),
             process_id: 0,
+            changes_others: false,
         }
     }
 

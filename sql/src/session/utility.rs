@@ -96,10 +96,12 @@ impl Session {
             Statement::Deallocate(Some(name)) if self.forget_statement(&name.value) => {}
             Statement::Deallocate(Some(name)) => self.statement(&name.value).map(drop)?,
             Statement::Flush(table) => {
-                let (table, stop) = (self.table(table)?, &self.stop.stop);
+                let (table, stop) = (self.owned_table(table)?, &self.stop.stop);
                 self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))?;
             }
-            Statement::Compact { table, major } => self.compact(&*self.table(table)?, *major)?,
+            Statement::Compact { table, major } => {
+                self.compact(&*self.owned_table(table)?, *major)?
+            }
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Regions(action) => {
                     self.alter_table_regions(&alter.name, action)?;
@@ -328,7 +330,11 @@ impl Session {
         })?;
         // Functions now have the definitions that the statement gave them.
         for index in stale {
-            self.with_ddl(|ddl| ddl.rebuild_index(index, false))?;
+            self.with_ddl(|ddl| {
+                // Indexes of other owners call the function, too.
+                ddl.changes_others = true;
+                ddl.rebuild_index(index, false)
+            })?;
         }
         Ok(done)
     }
@@ -553,6 +559,7 @@ impl Session {
                 in the current subtransaction");
         }
         let columns = copy::columns(&table, columns)?;
+        self.check_may_copy(&table, &columns)?;
         let names: Vec<&str> =
             columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
         let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
@@ -615,6 +622,7 @@ impl Session {
         let mut planned = self.with_planning(|planning| copied.planned(planning))?;
         self.begin_request();
         self.lock_for_query(&copied, &mut planned, &mut Vec::new())?;
+        planned.check_readiness()?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn();
@@ -737,23 +745,49 @@ impl Session {
     }
 
     fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {
-        for table in self.maintained(tables)? {
+        for table in self.maintained(tables, "vacuum")? {
             self.compact(&table, full)?;
         }
         if analyze { self.run_analyze(tables) } else { Ok(()) }
     }
 
-    /// Returns the tables that a statement names; all if it names none.
-    pub(super) fn maintained(&self, tables: &[ast::TableName]) -> Result<Vec<Arc<Table>>> {
-        match tables {
+    /// Returns the tables that a statement names, or all if it names none, as far as the current
+    /// role owns them. The others are only warnings.
+    pub(super) fn maintained(
+        &self,
+        tables: &[ast::TableName],
+        verb: &str,
+    ) -> Result<Vec<Arc<Table>>> {
+        let mut found: Vec<Arc<Table>> = match tables {
             [] => self.with_planning(|planning| {
                 Ok(planning.catalog.tables().into_iter().cloned().collect())
-            }),
+            })?,
             named => {
                 let stored = |name: &&ast::TableName| !self.names_catalog_table(name);
-                named.iter().filter(stored).map(|name| self.table(name)).collect()
+                named
+                    .iter()
+                    .filter(stored)
+                    .map(|name| self.table(name))
+                    .collect::<Result<Vec<_>>>()?
             }
-        }
+        };
+        found.retain(|table| {
+            let is_own = self.check_owns(table).is_ok();
+            if !is_own && !tables.is_empty() {
+                let name = &table.name;
+                let error = err!(WARNING: "permission denied to {verb} \"{name}\", skipping it");
+                self.notices.lock().push(Notice { severity: "WARNING", error });
+            }
+            is_own
+        });
+        Ok(found)
+    }
+
+    /// Returns a table by name, which the current role must own.
+    pub(super) fn owned_table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
+        let table = self.table(name)?;
+        self.check_owns(&table)?;
+        Ok(table)
     }
 
     /// Returns whether a name is that of a system catalog, which is computed and has no stored
@@ -815,6 +849,7 @@ fn define(
         Statement::Database(statement) => ddl.change_databases(statement),
         Statement::Extension(statement) => ddl.change_extensions(statement),
         Statement::Role(statement) => ddl.change_roles(statement),
+        Statement::Grant(grant) => ddl.change_privileges(grant),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
         Statement::Drop(drop) => ddl.drop(drop),
         Statement::Rename(rename) => ddl.rename(rename),
@@ -892,6 +927,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::Database(_)
             | Statement::Extension(_)
             | Statement::Role(_)
+            | Statement::Grant(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Rename(_)

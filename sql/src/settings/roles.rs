@@ -8,6 +8,9 @@ use crate::catalog::access::role::{SessionRole, SessionRoles};
 use crate::error::{Error, Result};
 use crate::settings::{ROLE_SETTINGS, Settings, position};
 
+/// The settings that only superusers may change.
+const SUPERUSER_SETTINGS: [&str; 2] = ["log_statement", "session_replication_role"];
+
 /// The settings that show the roles of a session.
 const SHOWN: [&str; 3] = ["role", "session_authorization", "is_superuser"];
 
@@ -30,7 +33,13 @@ impl Settings {
                 self.set_role(catalog, value.unwrap_or(&initial))
             }
             "session_authorization" => self.set_session_role(catalog, value),
-            _ => self.set(name, value),
+            lower => {
+                let current = self.roles().current.number;
+                if SUPERUSER_SETTINGS.contains(&lower) && !catalog.is_superuser(current) {
+                    bail!(INSUFFICIENT_PRIVILEGE: "permission denied to set parameter \"{lower}\"");
+                }
+                self.set(name, value)
+            }
         }
     }
 

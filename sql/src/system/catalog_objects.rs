@@ -16,9 +16,12 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use types::expr::Expr;
+use types::function::quote_ident;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::Collation;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{AclRecord, PRIVILEGES, PUBLIC_ROLE};
 use crate::catalog::access::role::PREDEFINED_ROLES;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::Composite;
@@ -36,6 +39,7 @@ use crate::catalog::view::View;
 use crate::catalog::{Catalog, collation};
 use crate::system::definition;
 use crate::system::relation_definitions::{self, RelationDefinition, SHAPES};
+use crate::system::value::{array, oid, text};
 
 /// First OID of user objects, as in PostgreSQL.
 const FIRST_USER_OID: u32 = 16_384;
@@ -49,12 +53,6 @@ const PLPGSQL_EXTENSION: u32 = 13_559;
 
 /// OID of the role that owns all objects.
 pub(super) const OWNER: u32 = name::BOOTSTRAP_ROLE;
-/// Name of that role.
-pub(super) const OWNER_NAME: &str = name::OWNER;
-/// OID of the role that owns schema `public`, as in PostgreSQL.
-pub(super) const DATABASE_OWNER: u32 = 6_171;
-/// Name of that role.
-pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 
 /// A table, index, view or sequence.
 #[derive(Debug)]
@@ -791,4 +789,57 @@ fn attributes(
         }
     };
     table.visible_columns().map(attribute).collect()
+}
+
+/// Returns the subject of the privileges on a relation: for an index, its table.
+pub(super) fn subject_of(relation: &SystemRelation) -> Option<AccessSubject> {
+    let number = match &relation.kind {
+        SystemRelationKind::Table(table)
+        | SystemRelationKind::PrimaryKey(table)
+        | SystemRelationKind::Index(table, _)
+        | SystemRelationKind::Materialized(table, _) => table.oid,
+        SystemRelationKind::View(view) => view.oid,
+        SystemRelationKind::Sequence(sequence) => sequence.oid,
+        _ => return None,
+    };
+    Some(AccessSubject::Relation(number))
+}
+
+/// Returns the OID of the owner of an object; that of the bootstrap superuser for system objects.
+pub(super) fn owner_oid(catalog: &Catalog, subject: Option<AccessSubject>) -> Datum {
+    let owner = subject.map(|subject| catalog.access(subject).owner);
+    oid(owner.map_or(OWNER, role_oid))
+}
+
+/// Returns the list of the privileges on an object; NULL for the default ones.
+pub(super) fn acl_of(catalog: &Catalog, subject: Option<AccessSubject>) -> Datum {
+    let access = subject.map(|subject| catalog.access(subject));
+    let items = access.as_ref().and_then(|access| access.acl.as_ref());
+    items.map_or(Datum::Null, |items| acl_list(catalog, items))
+}
+
+/// Returns a list of privileges.
+pub(super) fn acl_list(catalog: &Catalog, items: &[AclRecord]) -> Datum {
+    array(items.iter().map(|item| text(item_text(catalog, item))).collect())
+}
+
+/// Returns the text of an item, `grantee=privileges/grantor`.
+fn item_text(catalog: &Catalog, item: &AclRecord) -> String {
+    let name = |number: u32| match catalog.role(number) {
+        Some(role) => quote_ident(&role.name),
+        None => role_oid(number).to_string(),
+    };
+    let mut out = if item.grantee == PUBLIC_ROLE { String::new() } else { name(item.grantee) };
+    out.push('=');
+    for (at, (letter, _)) in PRIVILEGES.iter().enumerate() {
+        if item.privileges & 1 << at != 0 {
+            out.push(*letter);
+        }
+        if item.grantable & 1 << at != 0 {
+            out.push('*');
+        }
+    }
+    out.push('/');
+    out.push_str(&name(item.grantor));
+    out
 }

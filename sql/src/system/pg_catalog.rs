@@ -8,6 +8,8 @@ use std::sync::Arc;
 use types::{DataType, Datum};
 
 use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind, TriggerFiring};
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::SELECT;
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::database::DatabaseRecord;
 use crate::catalog::domain::Domain;
@@ -25,9 +27,9 @@ use crate::deparse::DeparseContext;
 use crate::storage_options;
 use crate::system::catalog_objects::{
     AUTHID, Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
-    DATABASE_OWNER, DATABASE_OWNER_NAME, ForeignKeyTarget, OWNER, SystemRelation,
-    SystemRelationKind, attribute_number, composite_relation_oid, database_oid, extension_oid,
-    hashed_oid, role_oid, schema_oid_of, user_oid,
+    ForeignKeyTarget, OWNER, SystemRelation, SystemRelationKind, acl_list, acl_of,
+    attribute_number, composite_relation_oid, database_oid, extension_oid, hashed_oid, owner_oid,
+    role_oid, schema_oid_of, subject_of, user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
@@ -67,7 +69,7 @@ pub(super) fn rows(
         }
         "pg_attribute" => attributes(shape, objects, catalog),
         "pg_attrdef" => attribute_defaults(shape, objects),
-        "pg_namespace" => namespaces(shape, objects),
+        "pg_namespace" => namespaces(shape, objects, catalog),
         "pg_type" => types(shape, catalog, objects),
         "pg_enum" => labels(shape, catalog),
         "pg_index" => {
@@ -79,7 +81,7 @@ pub(super) fn rows(
         "pg_proc" => {
             let mut rows = pg_proc::functions(shape);
             let of_users = catalog.functions();
-            rows.extend(of_users.map(|one| user_functions::row(shape, objects, one)));
+            rows.extend(of_users.map(|one| user_functions::row(shape, (objects, catalog), one)));
             rows
         }
         "pg_cast" => pg_cast::rows(shape),
@@ -104,7 +106,6 @@ pub(super) fn rows(
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
         "pg_available_extensions" => available_extensions(shape, catalog),
         "pg_available_extension_versions" => extension_versions(shape, catalog),
-        "pg_stats" => statistics(shape, catalog),
         "view_column_usage" => usage::view_columns(shape, objects, catalog),
         "column_column_usage" => usage::generated_columns(shape, objects, catalog),
         _ => return constants::rows(shape, pg_proc::internal_oid),
@@ -166,13 +167,15 @@ pub(super) fn class(
     let (persistence, identity) = persistence(relation, objects, catalog);
     let persistence = if is_temporary { 't' } else { persistence };
     let identity = if has_rows && relation.is_user() { identity } else { 'n' };
+    let subject = subject_of(relation);
     shape.row([
         ("reloptions", options.unwrap_or(Datum::Null)),
         ("oid", oid(relation.oid)),
         ("relname", text(&relation.name)),
         ("relnamespace", oid(relation.schema)),
         ("reltype", oid(relation.row_type())),
-        ("relowner", oid(OWNER)),
+        ("relowner", owner_oid(catalog, subject)),
+        ("relacl", if kind == 'i' { Datum::Null } else { acl_of(catalog, subject) }),
         ("relam", oid(method)),
         ("relfilenode", oid(if matches!(kind, 'v' | 'c') { 0 } else { relation.oid })),
         ("reltuples", Datum::Float4(rows)),
@@ -269,6 +272,7 @@ fn attributes(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Ca
         };
         for column in &relation.columns {
             let mut row = attribute(shape, relation, column);
+            set_acl(shape, &mut row, (catalog, relation, column));
             let mut columns = record.iter().flat_map(|record| &record.columns);
             let own = columns.find(|one| !one.dropped && one.name == column.name);
             if let Some(own) = own.filter(|own| own.retained != IgnoredColumnAttributes::default())
@@ -282,6 +286,31 @@ fn attributes(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Ca
         }
     }
     rows
+}
+
+/// Sets the privileges of a column in its row.
+fn set_acl(
+    shape: &RelationDefinition,
+    row: &mut Row,
+    (catalog, relation, column): (&Catalog, &SystemRelation, &Attribute),
+) {
+    let Some(subject) = subject_of(relation) else { return };
+    let access = catalog.access(subject);
+    if access.columns.is_empty() {
+        return;
+    }
+    let position = match subject {
+        AccessSubject::Relation(number) => match catalog.table(number) {
+            Some(table) => table.column_index(&column.name),
+            None => usize::try_from(column.number - 1).ok(),
+        },
+        _ => None,
+    };
+    let acl = position.map(|at| access.column(at)).filter(|acl| !acl.0.is_empty());
+    let at = shape.columns.iter().position(|(name, _)| *name == "attacl");
+    if let (Some(acl), Some(at)) = (acl, at) {
+        row[at] = acl_list(catalog, &acl.0);
+    }
 }
 
 /// Returns the row of a dropped column. It retains its attribute number, since pg_dump rejects a
@@ -395,19 +424,15 @@ fn memberships(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
     catalog.roles().flat_map(of_role).collect()
 }
 
-fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects) -> Vec<Row> {
+fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Catalog) -> Vec<Row> {
     let row = |namespace: &super::catalog_objects::Namespace| {
-        let is_public = namespace.oid == PUBLIC_OID;
-        let grants = [
-            format!("{DATABASE_OWNER_NAME}=UC/{DATABASE_OWNER_NAME}"),
-            format!("=U/{DATABASE_OWNER_NAME}"),
-        ];
-        let grants = array(grants.iter().map(text).collect());
+        let schema = catalog.schema(&namespace.name);
+        let subject = schema.map(|schema| AccessSubject::Schema(schema.oid));
         shape.row([
             ("oid", oid(namespace.oid)),
             ("nspname", text(&namespace.name)),
-            ("nspowner", oid(if is_public { DATABASE_OWNER } else { OWNER })),
-            ("nspacl", if is_public { grants } else { Datum::Null }),
+            ("nspowner", owner_oid(catalog, subject)),
+            ("nspacl", acl_of(catalog, subject)),
         ])
     };
     objects.namespaces.iter().map(row).collect()
@@ -441,6 +466,23 @@ fn database_settings(shape: &RelationDefinition, record: &DatabaseRecord) -> Opt
     })
 }
 
+/// Sets the owner and the privileges of a user-defined type in its row; a row type belongs to the
+/// owner of its relation.
+fn set_owner(shape: &RelationDefinition, row: &mut Row, catalog: &Catalog, number: u32) {
+    let is_created = catalog.created_type(number).is_some();
+    let subject = match is_created {
+        true => AccessSubject::Type(number),
+        false => AccessSubject::Relation(number),
+    };
+    let acl = if is_created { acl_of(catalog, Some(subject)) } else { Datum::Null };
+    let values = [("typowner", owner_oid(catalog, Some(subject))), ("typacl", acl)];
+    for (name, value) in values {
+        if let Some(at) = shape.columns.iter().position(|(known, _)| *known == name) {
+            row[at] = value;
+        }
+    }
+}
+
 fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects) -> Vec<Row> {
     let built_in = pg_type::all().map(|facts| type_row(shape, facts, PG_CATALOG));
     let namespace = |schema: &str| {
@@ -455,6 +497,7 @@ fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects
     });
     let of_users = of_users.map(|(one, facts, namespace)| {
         let mut row = type_row(shape, &facts, namespace);
+        set_owner(shape, &mut row, catalog, one.number());
         if let (UserType::Composite(composite), DataType::Composite(_)) =
             (one.as_ref(), facts.data_type)
         {
@@ -825,11 +868,20 @@ fn extension_versions(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row>
 }
 
 /// Returns the rows of `pg_stats` from the statistics of ANALYZE.
-fn statistics(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
+/// Returns the statistics of the columns that a role may read.
+pub(super) fn statistics(shape: &RelationDefinition, catalog: &Catalog, role: u32) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in catalog.tables() {
         let Some(statistics) = catalog.statistics(table.id) else { continue };
+        let held = catalog.privileges_on(role, AccessSubject::Relation(table.oid)).0;
         for column in &statistics.columns {
+            let of_column = || {
+                let at = table.column_index(&column.name);
+                at.map_or(0, |at| catalog.column_privileges(role, table.oid, at))
+            };
+            if held & SELECT == 0 && of_column() & SELECT == 0 {
+                continue;
+            }
             let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };
             let values = |forms: &mut dyn Iterator<Item = &Vec<u8>>| {
                 let decode = |form: &Vec<u8>| {

@@ -1,14 +1,19 @@
 //! Privilege inquiry functions: `has_…_privilege`, `pg_has_role` and `acldefault`.
 //!
-//! All roles have all privileges on objects. A function therefore checks the privilege's name, and
-//! returns true if the role and the object exist. `pg_has_role` depends on memberships.
+//! System objects have PostgreSQL's default privileges: all roles may read them.
 
 use types::Datum;
 use types::datatype::RegKind;
 use types::function::quote_ident;
 
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{
+    Acl, EXECUTE, PUBLIC_ROLE, SELECT, USAGE, privilege_named,
+};
 use crate::error::{Error, Result};
-use crate::system::catalog_objects::{CatalogObjects, database_of_oid, role_oid};
+use crate::system::catalog_objects::{
+    CatalogObjects, SystemRelation, database_of_oid, role_oid, subject_of,
+};
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::value::{array, text};
 use crate::system::views::{DefinitionContext, roles};
@@ -76,8 +81,128 @@ pub(super) fn has_privilege(
             _ => Datum::Bool(false),
         });
     }
-    let exists = object_exists(source, objects, function, named)?;
-    Ok(if exists { Datum::Bool(true) } else { Datum::Null })
+    if !object_exists(source, objects, function, named)? {
+        return Ok(Datum::Null);
+    }
+    let number = match role {
+        Some(role) if role.as_str() == Some("public") => Some(PUBLIC_ROLE),
+        Some(role) => role_number(source, role)?,
+        None => Some(source.settings.roles().current.number),
+    };
+    let Some(number) = number else { return Ok(Datum::Bool(false)) };
+    let asked = privileges.as_str().unwrap_or_default();
+    let held = held_privileges(source, objects, (function, named), number)?;
+    Ok(Datum::Bool(asked.split(',').any(|one| is_held(one, held))))
+}
+
+/// Returns whether a privilege as written is held, or may be granted.
+fn is_held(asked: &str, (held, grantable): (u32, u32)) -> bool {
+    let asked = asked.trim().to_ascii_uppercase();
+    match asked.strip_suffix(" WITH GRANT OPTION") {
+        Some(bare) => privilege_named(bare).is_some_and(|one| grantable & one != 0),
+        None => privilege_named(&asked).is_some_and(|one| held & one != 0),
+    }
+}
+
+/// Returns the privileges of a role on the object of an inquiry, and its grant options.
+fn held_privileges(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    (function, named): (&str, Arguments<'_>),
+    role: u32,
+) -> Result<(u32, u32)> {
+    let catalog = &source.catalog;
+    let is_superuser = catalog.is_superuser(role);
+    let everything = (u32::MAX, u32::MAX);
+    let of_system = |privileges| if is_superuser { everything } else { (privileges, 0) };
+    let of = |subject: Option<AccessSubject>, default: u32| match subject {
+        Some(subject) => catalog.privileges_on(role, subject),
+        None => of_system(default),
+    };
+    let Some(object) = named.first() else { return Ok((0, 0)) };
+    Ok(match function {
+        "has_table_privilege"
+        | "has_sequence_privilege"
+        | "has_column_privilege"
+        | "has_any_column_privilege" => {
+            let Some(relation) = relation_at(source, objects, object)? else { return Ok((0, 0)) };
+            let subject = subject_of(relation);
+            let (mut held, mut options) = of(subject, SELECT);
+            if let (Some(AccessSubject::Relation(number)), true) =
+                (subject, function.contains("column"))
+            {
+                let access = catalog.access(AccessSubject::Relation(number));
+                let roles = catalog.roles_of(role, true);
+                let wanted = match named.get(1).filter(|_| function == "has_column_privilege") {
+                    Some(column) => position_of(source, (relation, number), column),
+                    None => None,
+                };
+                let all = function == "has_any_column_privilege";
+                let columns = access.columns.iter();
+                for (_, items) in columns.filter(|(at, _)| all || wanted == Some(*at as usize)) {
+                    let of_column = Acl(items.clone()).held_by(|one| roles.contains(&one));
+                    held |= of_column.0;
+                    options |= of_column.1;
+                }
+            }
+            (held, options)
+        }
+        "has_schema_privilege" => {
+            let name = match object.as_str() {
+                Some(name) => name.to_owned(),
+                None => objects.namespace(oid_at(named, 0)).to_owned(),
+            };
+            let schema = catalog.schema(&name);
+            of(schema.map(|schema| AccessSubject::Schema(schema.oid)), USAGE)
+        }
+        "has_database_privilege" => of(Some(AccessSubject::Database), 0),
+        "has_function_privilege" => {
+            let oid = oid_of_named(source, objects, RegKind::Procedure, object)?;
+            let known = catalog.functions().find(|one| Some(one.oid()) == oid);
+            of(known.map(|one| AccessSubject::Function(one.record.number)), EXECUTE)
+        }
+        "has_type_privilege" => {
+            let oid = oid_of_named(source, objects, RegKind::Type, object)?;
+            let known = oid.and_then(|oid| catalog.type_of_oid(oid));
+            let created = known.filter(|one| catalog.created_type(one.number()).is_some());
+            of(created.map(|one| AccessSubject::Type(one.number())), USAGE)
+        }
+        "has_language_privilege" => of(None, USAGE),
+        _ => of(None, 0),
+    })
+}
+
+/// Returns the position of a column that an inquiry names or numbers.
+fn position_of(
+    source: &SystemContext,
+    (relation, number): (&SystemRelation, u32),
+    column: &Datum,
+) -> Option<usize> {
+    let name = match column.as_str() {
+        Some(name) => name,
+        None => {
+            let wanted = column.as_i64()?;
+            let mut columns = relation.columns.iter();
+            &columns.find(|one| i64::from(one.number) == wanted)?.name
+        }
+    };
+    match source.catalog.table(number) {
+        Some(table) => table.column_index(name),
+        None => relation.columns.iter().position(|one| one.name == name),
+    }
+}
+
+/// Returns the OID of the object of an inquiry.
+fn oid_of_named(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    kind: RegKind,
+    object: &Datum,
+) -> Result<Option<u32>> {
+    match object.as_str() {
+        Some(name) => reg_names::oid_of(&source.viewer(), objects, kind, name).map(Some),
+        None => Ok(object.as_i64().and_then(|oid| u32::try_from(oid).ok())),
+    }
 }
 
 /// Returns true if the object of a privilege inquiry exists.

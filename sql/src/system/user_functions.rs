@@ -5,6 +5,7 @@ use types::{Datum, SqlType};
 use crate::ast::Language;
 use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::function::{
     DEFAULT_COST, DeclaredMode, DeclaredParameter, Function, FunctionRecord, ReturnRecord,
 };
@@ -13,7 +14,7 @@ use crate::deparse::{self, DeparseContext, ExpressionInput, Layout};
 use crate::parser;
 use crate::settings::Settings;
 use crate::system::Row;
-use crate::system::catalog_objects::{CatalogObjects, OWNER};
+use crate::system::catalog_objects::{CatalogObjects, acl_of, owner_oid};
 use crate::system::definition::{self, identifier, qualified};
 use crate::system::pg_proc::{self, SQL};
 use crate::system::relation_definitions::RelationDefinition;
@@ -281,9 +282,10 @@ fn language(record: &FunctionRecord) -> u32 {
 /// Returns the row of `pg_proc`.
 pub(super) fn row(
     shape: &RelationDefinition,
-    objects: &CatalogObjects,
+    (objects, catalog): (&CatalogObjects, &Catalog),
     function: &Function,
 ) -> Row {
+    let subject = Some(AccessSubject::Function(function.record.number));
     let record = &function.record;
     let schema = objects.namespace_named(&record.schema).map_or(0, |namespace| namespace.oid);
     let taken = record.parameters.iter().map(|one| one.type_oid);
@@ -312,7 +314,8 @@ pub(super) fn row(
         ("oid", oid(function.oid())),
         ("proname", text(&record.name)),
         ("pronamespace", oid(schema)),
-        ("proowner", oid(OWNER)),
+        ("proowner", owner_oid(catalog, subject)),
+        ("proacl", acl_of(catalog, subject)),
         ("prolang", oid(language(record))),
         ("procost", Datum::Float4(record.shown_cost())),
         ("prorows", Datum::Float4(function.shown_rows())),

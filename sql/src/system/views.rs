@@ -5,12 +5,14 @@ use types::datetime::UNIX_EPOCH_SECONDS;
 
 use crate::ast::RoleAttribute;
 use crate::catalog::Catalog;
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::role::RoleRecord;
 use crate::catalog::name::SearchPath;
+use crate::catalog::sequence::Sequence;
 use crate::deparse::DeparseContext;
 use crate::error::Result;
 use crate::settings::{SettingDescription, Settings};
-use crate::system::catalog_objects::{CatalogObjects, OWNER_NAME, SystemRelationKind, role_oid};
+use crate::system::catalog_objects::{CatalogObjects, SystemRelationKind, role_oid};
 use crate::system::relation_definitions::RelationDefinition;
 use crate::system::value::{array, int4, int8, oid, text};
 use crate::system::{Row, SystemContext, locks, pg_catalog, session};
@@ -32,6 +34,10 @@ pub(super) fn rows(
         "pg_authid" => {
             let sees = viewer.catalog.is_superuser(viewer.settings.roles().current.number);
             viewer.catalog.roles().map(|one| role(shape, one, sees)).collect()
+        }
+        "pg_stats" => {
+            let role = viewer.settings.roles().current.number;
+            pg_catalog::statistics(shape, viewer.catalog, role)
         }
         "pg_settings" => settings(shape, source),
         "pg_stat_activity" => session::activity(shape, source),
@@ -121,6 +127,11 @@ fn settings(shape: &RelationDefinition, source: &SystemContext) -> Vec<Row> {
     source.settings.describe().map(row).collect()
 }
 
+fn owner_of(sequence: &Sequence, source: &SystemContext) -> String {
+    let owner = source.catalog.access(AccessSubject::Relation(sequence.oid)).owner;
+    source.catalog.role(owner).map(|role| role.name.clone()).unwrap_or_default()
+}
+
 fn sequences(
     shape: &RelationDefinition,
     objects: &CatalogObjects,
@@ -132,7 +143,7 @@ fn sequences(
         rows.push(shape.row([
             ("schemaname", text(objects.namespace(relation.schema))),
             ("sequencename", text(&relation.name)),
-            ("sequenceowner", text(OWNER_NAME)),
+            ("sequenceowner", text(owner_of(sequence, source))),
             ("data_type", oid(sequence.type_oid)),
             ("start_value", int8(sequence.start)),
             ("min_value", int8(sequence.min)),

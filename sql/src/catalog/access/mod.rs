@@ -1,4 +1,7 @@
-//! Roles.
+//! Roles, owners and privileges.
 
+pub mod object_access;
+pub mod object_privileges;
+pub mod privilege;
 pub mod role;
 pub mod role_graph;

@@ -28,8 +28,8 @@ const NEW_ROLE: u32 = 1 << RoleAttribute::Inherit as u32;
 /// member of.
 pub const PREDEFINED_ROLES: [(u32, u32, &str, &[u32]); 12] = [
     (DATABASE_OWNER_ROLE, 6_171, "pg_database_owner", &[]),
-    (101, 6_181, "pg_read_all_data", &[]),
-    (102, 6_182, "pg_write_all_data", &[]),
+    (READ_ALL_DATA_ROLE, 6_181, "pg_read_all_data", &[]),
+    (WRITE_ALL_DATA_ROLE, 6_182, "pg_write_all_data", &[]),
     (103, 3_373, "pg_monitor", &[104, 105, 106]),
     (104, 3_374, "pg_read_all_settings", &[]),
     (105, 3_375, "pg_read_all_stats", &[]),
@@ -40,6 +40,12 @@ pub const PREDEFINED_ROLES: [(u32, u32, &str, &[u32]); 12] = [
     (SIGNAL_BACKEND_ROLE, 4_200, "pg_signal_backend", &[]),
     (111, 4_544, "pg_checkpoint", &[]),
 ];
+
+/// The number of role `pg_read_all_data`.
+pub const READ_ALL_DATA_ROLE: u32 = 101;
+
+/// The number of role `pg_write_all_data`.
+pub const WRITE_ALL_DATA_ROLE: u32 = 102;
 
 /// The number of role `pg_read_all_stats`, whose members see the statements of other roles.
 pub const READ_ALL_STATS_ROLE: u32 = 105;

@@ -356,6 +356,10 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
         Some(CatalogObject::Role(role)) => {
             found.extend(role.member_of.iter().map(|one| one.role));
         }
+        Some(CatalogObject::Access(subject, record)) => {
+            found.extend(subject.number());
+            found.extend(record.roles());
+        }
         Some(CatalogObject::Comment(subject, _)) => found.extend(subject_of(catalog, subject)),
         _ => {}
     }

@@ -10,6 +10,8 @@ use crate::ast::{
     CheckOption, Collation, Deferral, IndexRestriction, Language, OnCommit, Parallel,
     ReferentialAction, StorageKind, TriggerEvent, TriggerFiring, TriggerTiming, Volatility,
 };
+use crate::catalog::access::object_access::AccessRecord;
+use crate::catalog::access::privilege::AclRecord;
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
 use crate::catalog::comment::CommentRecord;
 use crate::catalog::composite::{AttributeRecord, CompositeRecord};
@@ -130,6 +132,9 @@ tagged_fields!(RoleRecord {
     1 number, 2 name, 3 attributes, 4 connection_limit, 5 verifier, 6 valid_until, 7 member_of,
 } unknown);
 tagged_fields!(MembershipRecord { 1 role, 2 grantor, 3 admin_option } unknown);
+
+tagged_fields!(AccessRecord { 1 owner, 2 acl, 3 columns } unknown);
+tagged_fields!(AclRecord { 1 grantee, 2 grantor, 3 privileges, 4 grantable });
 
 tagged_fields!(CommentRecord { 1 text } unknown);
 tagged_fields!(TableStatistics { 1 rows, 2 estimate, 3 columns, 4 partial_indexes } unknown);

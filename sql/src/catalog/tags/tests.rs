@@ -400,6 +400,13 @@ fn samples() -> Vec<RecordSample> {
         member_of: vec![membership],
         unknown: unknown(),
     };
+    let grant = |grantee| AclRecord { grantee, grantor: 1_010, privileges: 2, grantable: 2 };
+    let access = AccessRecord {
+        owner: 1_010,
+        acl: Some(vec![grant(0), grant(1_011)]),
+        columns: vec![(1, vec![grant(1_012)])],
+        unknown: unknown(),
+    };
     let limits = QuotaLimits { requests: Some(300), read_bytes: None, write_bytes: Some(1) };
     let mut samples = vec![
         sample("DatabaseRecord", &database),
@@ -410,6 +417,7 @@ fn samples() -> Vec<RecordSample> {
         sample("Sequence", &sequence()),
         sample("FunctionRecord", &function()),
         sample("RoleRecord", &role),
+        sample("AccessRecord", &access),
         sample("CommentRecord", &comment),
         sample("TableStatistics", &statistics()),
         sample("QuotaLimits", &limits),

@@ -9,8 +9,8 @@ use crate::catalog::object::Object;
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, CatalogRelation, ObjectId};
+use crate::ddl::access::role::no_role;
 use crate::ddl::function::check_changeable;
-use crate::ddl::role::no_role;
 use crate::ddl::{Ddl, name_as_written, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -23,6 +23,8 @@ pub(in crate::ddl) enum NameUse {
     Comment,
     /// DROP
     Drop,
+    /// GRANT and REVOKE
+    Grant,
 }
 
 impl Ddl<'_> {
@@ -83,7 +85,15 @@ impl Ddl<'_> {
             Err(error) if missing.contains(&&*error.sqlstate) => {
                 self.missing_object(error, if_exists).map(|()| None)
             }
-            found => found.map(Some),
+            Ok(object) => {
+                match usage {
+                    NameUse::Alter | NameUse::Comment => self.check_owns(catalog, &object)?,
+                    NameUse::Drop => self.check_may_drop(catalog, &object)?,
+                    NameUse::Grant => {}
+                }
+                Ok(Some(object))
+            }
+            Err(error) => Err(error),
         }
     }
 

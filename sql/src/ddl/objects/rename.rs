@@ -8,6 +8,7 @@ use std::sync::Arc;
 use store::transaction::TableLockMode;
 
 use crate::ast::{self, NameSpace, RenameTarget};
+use crate::catalog::access::privilege;
 use crate::catalog::function::{Function, FunctionRecord};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::object::Object;
@@ -30,7 +31,7 @@ impl Ddl<'_> {
         };
         let Some(old) = object.name(&catalog) else { return Ok(()) };
         let new = match &statement.to {
-            RenameTarget::Owner(role) => return self.check_owner(&catalog, role),
+            RenameTarget::Owner(role) => return self.change_owner(&object, role),
             RenameTarget::Schema(_) if matches!(object, Object::Index(..)) => {
                 bail!(WRONG_OBJECT_TYPE: "cannot change schema of index \"{}\"", old.name;
                     hint "Change the schema of the table instead.");
@@ -46,6 +47,13 @@ impl Ddl<'_> {
             bail!(FEATURE_NOT_SUPPORTED: "cannot move objects into or out of temporary schemas");
         }
         self.check_new_name(&catalog, &object, (&old, &new))?;
+        let role = self.roles.current.number;
+        match object {
+            Object::Whole(ObjectId::Schema(_)) => {
+                self.check_database_privilege(&catalog, privilege::CREATE)?;
+            }
+            _ => self.check_may_create_in(&catalog, (role, &new.schema))?,
+        }
         self.put_name(&object, &new)
     }
 
@@ -177,10 +185,14 @@ impl Ddl<'_> {
                 continue;
             }
             self.lock_table(table.id, TableLockMode::AccessExclusive)?;
-            self.change_record(table.oid, |_, record| {
-                for default in record.columns.iter_mut().filter_map(|one| one.default.as_mut()) {
-                    *default = replace_name(default, &old, new);
-                }
+            // Defaults of tables of other owners name the sequence, too.
+            self.with_others(|ddl| {
+                ddl.change_record(table.oid, |_, record| {
+                    let defaults = record.columns.iter_mut();
+                    for default in defaults.filter_map(|one| one.default.as_mut()) {
+                        *default = replace_name(default, &old, new);
+                    }
+                })
             })?;
         }
         Ok(())

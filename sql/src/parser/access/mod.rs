@@ -1,3 +1,4 @@
-//! Parsing of statements on roles.
+//! Parsing of statements on roles and privileges.
 
+mod grant;
 mod role;

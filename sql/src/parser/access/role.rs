@@ -192,13 +192,11 @@ impl TokenCursor<'_> {
 
     /// Reads GRANT or REVOKE.
     pub(in crate::parser) fn grant(&mut self) -> Result<Statement> {
-        let position = self.position();
         let is_revoke = self.is_word("revoke");
         self.advance();
         let of_admin = is_revoke && self.take_words(&["admin", "option", "for"]);
         if !of_admin && self.is_before_on() {
-            let word = if is_revoke { "REVOKE" } else { "GRANT" };
-            return Err(ParseError::unsupported(word, position));
+            return self.grant_privileges(is_revoke);
         }
         let roles = self.list(|cursor| cursor.identifier(key_words::is_not_reserved))?;
         self.expect_words(&[if is_revoke { "from" } else { "to" }])?;

@@ -146,12 +146,14 @@ impl Session {
                 CheckTarget::Table(name) => {
                     let table = catalog.find_table(name, path).cloned();
                     let table = table.ok_or_else(|| ddl::no_table(catalog, name, path))?;
+                    self.check_owns(&table)?;
                     return Ok(CheckedIndexes { indexes: table.indexes.clone(), table });
                 }
                 CheckTarget::Index(name, on) => (name, on),
             };
             let named = (name, on.as_ref());
             let (table, index) = ddl::index_named(catalog, path, named, "CHECK INDEX")?;
+            self.check_owns(&table)?;
             Ok(CheckedIndexes { table, indexes: vec![index] })
         })
     }

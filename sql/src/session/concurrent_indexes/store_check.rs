@@ -58,7 +58,11 @@ impl Session {
             if let Some(name) = name {
                 let table = catalog.find_table(name, path);
                 let table = table.ok_or_else(|| no_table(catalog, name, path))?;
+                self.check_owns(table)?;
                 return Ok(named(table).collect());
+            }
+            if !catalog.is_superuser(self.current_role()) {
+                bail!(INSUFFICIENT_PRIVILEGE: "must be superuser to check all store files");
             }
             let mut all: Vec<_> = catalog.tables().into_iter().flat_map(named).collect();
             for descriptor in self.engine.store().tables() {

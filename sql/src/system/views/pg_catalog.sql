@@ -1,19 +1,19 @@
 -- The views of pg_catalog that are queries of other relations; see information_schema.sql for the form.
 
 create view pg_catalog.pg_tables as
-select n.nspname as schemaname, c.relname as tablename, 'bennu' as tableowner, c.relhasindex as hasindexes,
+select n.nspname as schemaname, c.relname as tablename, pg_get_userbyid(c.relowner) as tableowner, c.relhasindex as hasindexes,
     false as hasrules, false as hastriggers, false as rowsecurity
 from pg_class c left join pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'r';
 
 create view pg_catalog.pg_views as
-select n.nspname as schemaname, c.relname as viewname, 'bennu' as viewowner,
+select n.nspname as schemaname, c.relname as viewname, pg_get_userbyid(c.relowner) as viewowner,
     case when c.oid >= 16384 then pg_get_viewdef(c.oid) end as definition
 from pg_class c left join pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'v';
 
 create view pg_catalog.pg_matviews as
-select n.nspname as schemaname, c.relname as matviewname, 'bennu' as matviewowner, c.relhasindex as hasindexes,
+select n.nspname as schemaname, c.relname as matviewname, pg_get_userbyid(c.relowner) as matviewowner, c.relhasindex as hasindexes,
     c.relispopulated as ispopulated, pg_get_viewdef(c.oid) as definition
 from pg_class c left join pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'm';

@@ -20,7 +20,7 @@ use crate::password::stored_password;
 const RESERVED_PREFIX: &str = "pg_";
 
 /// Returns the error for a role that does not exist.
-pub(super) fn no_role(name: &str) -> Error {
+pub(in crate::ddl) fn no_role(name: &str) -> Error {
     err!(UNDEFINED_OBJECT: "role \"{name}\" does not exist")
 }
 
@@ -41,7 +41,11 @@ impl Ddl<'_> {
     }
 
     /// Returns the role that a statement names.
-    pub(super) fn named_role(&self, catalog: &Catalog, role: &Role) -> Result<Arc<RoleRecord>> {
+    pub(in crate::ddl) fn named_role(
+        &self,
+        catalog: &Catalog,
+        role: &Role,
+    ) -> Result<Arc<RoleRecord>> {
         match role {
             Role::Named(name) => {
                 let found = catalog.role_named(&name.value).cloned();
@@ -53,7 +57,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the current role of the session.
-    pub(super) fn current_role(&self, catalog: &Catalog) -> Result<Arc<RoleRecord>> {
+    pub(in crate::ddl) fn current_role(&self, catalog: &Catalog) -> Result<Arc<RoleRecord>> {
         self.role_of_session(catalog, self.roles.current.number)
     }
 
@@ -63,7 +67,11 @@ impl Ddl<'_> {
     }
 
     /// Returns whether the current role has an attribute.
-    pub(super) fn has_attribute(&self, catalog: &Catalog, attribute: RoleAttribute) -> bool {
+    pub(in crate::ddl) fn has_attribute(
+        &self,
+        catalog: &Catalog,
+        attribute: RoleAttribute,
+    ) -> bool {
         catalog.role_has(self.roles.current.number, attribute)
     }
 
@@ -269,6 +277,9 @@ impl Ddl<'_> {
         if let Some(owned) = catalog.databases().find(|one| one.owner() == role.number) {
             bail!(DEPENDENT_OBJECTS_STILL_EXIST: "role \"{}\" cannot be dropped because some objects depend on it", role.name;
                 detail "owner of database {}", owned.name);
+        }
+        if let Some(error) = self.dependents_of_role(catalog, role) {
+            return Err(error);
         }
         let members = self.changes.catalog(self.engine);
         for (member, _) in members.members_of(role.number) {

@@ -1,0 +1,4 @@
+//! Permissions that statements need.
+
+mod collection;
+pub(super) mod request;

@@ -1,0 +1,150 @@
+//! Permissions that a statement needs: on each relation that it names, with the columns that it
+//! reads and writes, and on the functions that it calls.
+//!
+//! They are collected while the statement is bound, and checked once for each plan: a plan depends
+//! on the current role and on the version of the catalog. The relations in the query of a view are
+//! checked with the privileges of its owner.
+//!
+//! Source: PostgreSQL's `RTEPermissionInfo` and `ExecCheckOneRelPerms` (execMain.c).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{EXECUTE, INSERT, SELECT, UPDATE, USAGE};
+use crate::catalog::{Catalog, CatalogEntry, ObjectId};
+use crate::error::{Error, Result};
+
+/// The permissions that a statement needs.
+#[derive(Debug, Clone, Default)]
+pub struct PermissionRequests {
+    /// By the number of the relation, and the role to check as; `None` for the current role.
+    relations: BTreeMap<(u32, Option<u32>), RelationRequest>,
+    /// The functions that it calls, with the roles to check as.
+    functions: BTreeSet<(u32, Option<u32>)>,
+    /// The system catalogs with secrets that it reads.
+    secrets: BTreeSet<&'static str>,
+}
+
+/// The privileges that a statement needs on a relation.
+#[derive(Debug, Clone, Default)]
+struct RelationRequest {
+    privileges: u32,
+    selected: BTreeSet<usize>,
+    inserted: BTreeSet<usize>,
+    updated: BTreeSet<usize>,
+}
+
+/// System catalogs that only superusers may read.
+const SECRETS: [&str; 4] = ["pg_authid", "pg_shadow", "pg_statistic", "pg_user_mapping"];
+
+impl PermissionRequests {
+    /// Requests privileges on a relation.
+    pub fn request(&mut self, relation: u32, check_as: Option<u32>, privileges: u32) {
+        self.relations.entry((relation, check_as)).or_default().privileges |= privileges;
+    }
+
+    /// Requests a privilege on a column of a relation.
+    pub fn request_column(
+        &mut self,
+        (relation, at): (u32, usize),
+        check_as: Option<u32>,
+        privilege: u32,
+    ) {
+        let request = self.relations.entry((relation, check_as)).or_default();
+        request.privileges |= privilege;
+        match privilege {
+            SELECT => request.selected.insert(at),
+            INSERT => request.inserted.insert(at),
+            _ => request.updated.insert(at),
+        };
+    }
+
+    /// Requests that a function may be called.
+    pub fn request_call(&mut self, function: u32, check_as: Option<u32>) {
+        self.functions.insert((function, check_as));
+    }
+
+    /// Requests that a system catalog may be read.
+    pub fn request_system(&mut self, name: &str) {
+        self.secrets.extend(SECRETS.iter().find(|secret| **secret == name));
+    }
+
+    /// Requests that rows of the relations may be locked.
+    pub fn request_locks(&mut self, locked: &[u32]) {
+        let is_locked = |relation: u32| locked.contains(&relation);
+        for ((relation, _), request) in &mut self.relations {
+            if is_locked(*relation) {
+                request.privileges |= UPDATE;
+            }
+        }
+    }
+
+    /// Checks the permissions of a role.
+    ///
+    /// # Errors
+    ///
+    /// 42501 for the first that is missing.
+    pub fn check(&self, catalog: &Catalog, role: u32) -> Result<()> {
+        let is_superuser = catalog.is_superuser(role);
+        if let Some(name) = self.secrets.iter().next().filter(|_| !is_superuser) {
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied for table {name}");
+        }
+        for ((number, check_as), request) in &self.relations {
+            if check_as.is_none() && !is_superuser {
+                check_schema(catalog, role, *number)?;
+            }
+            request.check(catalog, (check_as.unwrap_or(role), *number))?;
+        }
+        for (number, check_as) in &self.functions {
+            let subject = AccessSubject::Function(*number);
+            let role = check_as.unwrap_or(role);
+            if catalog.privileges_on(role, subject).0 & EXECUTE == 0 {
+                return Err(catalog.denied(subject));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RelationRequest {
+    fn check(&self, catalog: &Catalog, (role, relation): (u32, u32)) -> Result<()> {
+        let subject = AccessSubject::Relation(relation);
+        let missing = self.privileges & !catalog.privileges_on(role, subject).0;
+        if missing == 0 {
+            return Ok(());
+        }
+        let of_columns =
+            [(SELECT, &self.selected), (INSERT, &self.inserted), (UPDATE, &self.updated)];
+        let mut left = missing;
+        for (privilege, columns) in of_columns.into_iter().filter(|(one, _)| missing & one != 0) {
+            let has = |at: usize| catalog.column_privileges(role, relation, at) & privilege != 0;
+            let is_held = match columns.is_empty() {
+                // A query without columns may count rows if it may read any column.
+                true => privilege == SELECT && (0..column_count(catalog, relation)).any(has),
+                false => columns.iter().all(|at| has(*at)),
+            };
+            if is_held {
+                left &= !privilege;
+            }
+        }
+        if left == 0 { Ok(()) } else { Err(catalog.denied(subject)) }
+    }
+}
+
+fn column_count(catalog: &Catalog, relation: u32) -> usize {
+    let of_view = || catalog.view(relation).map_or(0, |view| view.columns.len());
+    catalog.table(relation).map_or_else(of_view, |table| table.columns.len())
+}
+
+/// Checks that a role may look up names in the schema of a relation.
+fn check_schema(catalog: &Catalog, role: u32, relation: u32) -> Result<()> {
+    let ids = [ObjectId::Table(relation), ObjectId::View(relation), ObjectId::Sequence(relation)];
+    let name = ids.into_iter().find_map(|id| catalog.object(&CatalogEntry::Object(id))?.name());
+    let Some(schema) = name.and_then(|name| catalog.schema(&name.schema)) else { return Ok(()) };
+    let subject = AccessSubject::Schema(schema.oid);
+    let is_own = crate::catalog::name::is_temporary(&schema.name);
+    match is_own || catalog.privileges_on(role, subject).0 & USAGE != 0 {
+        true => Ok(()),
+        false => Err(catalog.denied(subject)),
+    }
+}

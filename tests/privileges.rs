@@ -1,0 +1,367 @@
+//! The matrix of privileges: each access path to each kind of object, with and without the
+//! privilege that it needs. The cases are generated from the table of paths.
+
+use futures_util::StreamExt;
+use tokio_postgres::{Client, NoTls};
+
+use crate::harness::{TestServer, connect, connection_string};
+
+/// The objects, by kind, with the relation or function that paths name.
+const OBJECTS: &str = "
+    CREATE TABLE t (a int PRIMARY KEY, b text);
+    INSERT INTO t SELECT n, 'x' FROM generate_series(1, 9) g(n);
+    CREATE INDEX t_b ON t (b);
+    CREATE VIEW v AS SELECT a, b FROM t;
+    CREATE MATERIALIZED VIEW m AS SELECT a, b FROM t;
+    CREATE SEQUENCE s;
+    CREATE FUNCTION f() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1';
+    CREATE PROCEDURE p() LANGUAGE sql AS 'SELECT 1';
+    CREATE SCHEMA own;
+    CREATE TABLE own.t (a int PRIMARY KEY, b text);
+    GRANT SELECT ON own.t TO eve;
+    CREATE TABLE note (a int, b text);
+    GRANT INSERT, SELECT ON note TO eve;
+    GRANT CREATE, USAGE ON SCHEMA public TO eve;
+    REVOKE EXECUTE ON ALL ROUTINES IN SCHEMA public FROM PUBLIC;
+    CREATE FUNCTION reads_t() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM t); END';
+    CREATE FUNCTION reads_v() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM v); END';
+    CREATE FUNCTION reads_m() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM m); END';
+    CREATE FUNCTION reads_s() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM s); END';";
+
+/// The kinds of relations of a path, by their names in [`OBJECTS`].
+const ALL: &[&str] = &["t", "v", "m", "s"];
+const WITH_COLUMNS: &[&str] = &["t", "v", "m"];
+const WRITABLE: &[&str] = &["t", "v"];
+const TABLE: &[&str] = &["t"];
+
+/// The paths to relations: privilege, relations, and the statements, in which `{}` is the relation.
+const PATHS: &[(&str, &[&str], &str)] = &[
+    ("SELECT", ALL, "SELECT * FROM {}"),
+    ("SELECT", ALL, "SELECT count(*) FROM {}"),
+    ("SELECT", ALL, "SELECT 1 WHERE EXISTS (SELECT FROM {})"),
+    ("SELECT", ALL, "WITH q AS (SELECT * FROM {}) SELECT count(*) FROM q"),
+    ("SELECT", ALL, "SELECT count(*) FROM note LEFT JOIN {} x ON true"),
+    ("SELECT", ALL, "SELECT (SELECT count(*) FROM {})"),
+    ("SELECT", ALL, "TABLE {}"),
+    ("SELECT", ALL, "EXPLAIN SELECT * FROM {}"),
+    ("SELECT", ALL, "EXPLAIN ANALYZE SELECT * FROM {}"),
+    ("SELECT", ALL, "DO 'BEGIN PERFORM count(*) FROM {}; END'"),
+    ("SELECT", ALL, "DO 'DECLARE n bigint; BEGIN EXECUTE ''SELECT count(*) FROM {}'' INTO n; END'"),
+    ("SELECT", ALL, "SELECT reads_{}()"),
+    ("SELECT", ALL, "BEGIN;; DECLARE c CURSOR FOR SELECT * FROM {};; FETCH ALL FROM c;; COMMIT"),
+    ("SELECT", ALL, "PREPARE q AS SELECT * FROM {};; EXECUTE q;; DEALLOCATE q"),
+    ("SELECT", ALL, "CREATE TEMPORARY TABLE made AS SELECT * FROM {};; DROP TABLE made"),
+    ("SELECT", WITH_COLUMNS, "INSERT INTO note SELECT a, b FROM {}"),
+    ("SELECT", WITH_COLUMNS, "SELECT a FROM {} WHERE a = 1"),
+    ("SELECT", WITH_COLUMNS, "SELECT x FROM {} x"),
+    ("SELECT", WITH_COLUMNS, "SELECT b FROM {} UNION ALL SELECT 'x'"),
+    ("SELECT", WITH_COLUMNS, "SELECT max(a) OVER () FROM {}"),
+    ("SELECT", WITH_COLUMNS, "COPY (SELECT * FROM {}) TO STDOUT"),
+    ("SELECT", WITH_COLUMNS, "SET consistency = timeline;; SELECT * FROM {};; RESET consistency"),
+    ("SELECT", TABLE, "SELECT * FROM {} FOR SYSTEM_TIME AS OF now()"),
+    ("SELECT", TABLE, "SELECT * FROM {} FOR SYSTEM_TIME ALL"),
+    ("SELECT", TABLE, "SELECT * FROM cells('{}')"),
+    ("SELECT", TABLE, "COPY {} TO STDOUT"),
+    ("SELECT", TABLE, "SELECT * FROM {} TABLESAMPLE SYSTEM (100)"),
+    ("SELECT", TABLE, "SELECT a FROM {} WHERE b = 'x' ORDER BY a LIMIT 1"),
+    ("SELECT", TABLE, "BEGIN;; LOCK TABLE {} IN ACCESS SHARE MODE;; COMMIT"),
+    ("SELECT, UPDATE", TABLE, "SELECT a FROM {} FOR UPDATE"),
+    ("SELECT, UPDATE", TABLE, "SELECT a FROM {} FOR KEY SHARE"),
+    ("UPDATE", TABLE, "BEGIN;; LOCK TABLE {} IN EXCLUSIVE MODE;; COMMIT"),
+    ("INSERT", WRITABLE, "BEGIN;; INSERT INTO {} VALUES (100, 'y');; ROLLBACK"),
+    ("INSERT", WRITABLE, "BEGIN;; INSERT INTO {} SELECT 101, 'y';; ROLLBACK"),
+    ("INSERT", TABLE, "BEGIN;; INSERT INTO {} VALUES (1, 'y') ON CONFLICT DO NOTHING;; ROLLBACK"),
+    ("INSERT, UPDATE", TABLE, "BEGIN;; UPSERT INTO {} VALUES (1, 'y');; ROLLBACK"),
+    ("UPDATE", WRITABLE, "BEGIN;; UPDATE {} SET b = 'y';; ROLLBACK"),
+    ("SELECT, UPDATE", WRITABLE, "BEGIN;; UPDATE {} SET b = 'y' WHERE a = 1;; ROLLBACK"),
+    ("SELECT, UPDATE", WRITABLE, "BEGIN;; UPDATE {} SET a = a + 100;; ROLLBACK"),
+    ("DELETE", WRITABLE, "BEGIN;; DELETE FROM {};; ROLLBACK"),
+    ("SELECT, DELETE", WRITABLE, "BEGIN;; DELETE FROM {} WHERE a = 1;; ROLLBACK"),
+    (
+        "SELECT, DELETE",
+        TABLE,
+        "BEGIN;; WITH d AS (DELETE FROM {} RETURNING a) SELECT * FROM d;; ROLLBACK",
+    ),
+    (
+        "SELECT, DELETE",
+        TABLE,
+        "BEGIN;; MERGE INTO {} USING (VALUES (1)) n (k) ON a = k WHEN MATCHED THEN DELETE;; ROLLBACK",
+    ),
+    (
+        "SELECT, UPDATE",
+        TABLE,
+        "BEGIN;; MERGE INTO {} USING (VALUES (1)) n (k) ON a = k WHEN MATCHED THEN UPDATE SET b = 'z';; ROLLBACK",
+    ),
+    (
+        "SELECT, INSERT",
+        TABLE,
+        "BEGIN;; MERGE INTO {} USING (VALUES (200)) n (k) ON a = k WHEN NOT MATCHED THEN INSERT VALUES (k, 'z');; ROLLBACK",
+    ),
+    ("TRUNCATE", TABLE, "BEGIN;; TRUNCATE {};; ROLLBACK"),
+    ("REFERENCES", TABLE, "BEGIN;; CREATE TABLE child (a int REFERENCES {});; ROLLBACK"),
+    ("UPDATE", &["s"], "SELECT nextval('{}')"),
+    ("USAGE", &["s"], "SELECT nextval('{}')"),
+    ("SELECT", &["s"], "SELECT nextval('s'), currval('{}')"),
+    ("UPDATE", &["s"], "SELECT setval('{}', 5)"),
+];
+
+/// The paths to other objects: what is granted, and the statements.
+const OTHERS: &[(&str, &str)] = &[
+    ("EXECUTE ON FUNCTION f()", "SELECT f()"),
+    ("EXECUTE ON FUNCTION f()", "SELECT * FROM f()"),
+    ("EXECUTE ON FUNCTION f()", "DO 'BEGIN PERFORM f(); END'"),
+    ("EXECUTE ON PROCEDURE p()", "CALL p()"),
+    ("USAGE ON SCHEMA own", "SELECT * FROM own.t"),
+    ("CREATE ON SCHEMA own", "BEGIN;; CREATE TABLE own.x (a int);; ROLLBACK"),
+    ("CREATE ON SCHEMA own", "BEGIN;; CREATE SEQUENCE own.x;; ROLLBACK"),
+    ("CREATE ON SCHEMA own", "BEGIN;; CREATE TYPE own.x AS ENUM ('a');; ROLLBACK"),
+    ("CREATE ON SCHEMA own", "BEGIN;; CREATE VIEW own.x AS SELECT 1 AS a;; ROLLBACK"),
+    (
+        "CREATE ON SCHEMA own",
+        "BEGIN;; CREATE FUNCTION own.x() RETURNS int LANGUAGE sql AS 'SELECT 1';; ROLLBACK",
+    ),
+    ("CREATE ON DATABASE bennu", "BEGIN;; CREATE SCHEMA x;; ROLLBACK"),
+    ("SELECT (a, b) ON t", "SELECT * FROM t"),
+    ("SELECT (b) ON t", "SELECT b FROM t"),
+    ("SELECT (b) ON t", "SELECT count(*) FROM t"),
+    ("UPDATE (b) ON t", "BEGIN;; UPDATE t SET b = 'y';; ROLLBACK"),
+    ("INSERT (a) ON t", "BEGIN;; INSERT INTO t (a) VALUES (300);; ROLLBACK"),
+];
+
+/// Statements that only the owner may execute.
+const OF_OWNER: &[&str] = &[
+    "ALTER TABLE t ADD c int",
+    "ALTER TABLE t ALTER b SET DEFAULT 'x'",
+    "ALTER TABLE t RENAME TO x",
+    "ALTER TABLE t RENAME a TO x",
+    "ALTER TABLE t SET SCHEMA own",
+    "ALTER TABLE t OWNER TO eve",
+    "ALTER TABLE t SET (max_requests_per_second = 5)",
+    "ALTER TABLE t DISABLE TRIGGER ALL",
+    "ALTER TABLE t SPLIT AT (5)",
+    "ALTER TABLE t ATTACH COPROCESSOR audit",
+    "CREATE INDEX ON t (a, b)",
+    "DROP INDEX t_b",
+    "ALTER INDEX t_b RENAME TO x",
+    "REINDEX TABLE t",
+    "REINDEX INDEX t_b",
+    "CHECK TABLE t",
+    "CHECK INDEX t_b",
+    "CHECK STORE t",
+    "FLUSH t",
+    "COMPACT t",
+    "MAJOR COMPACT t",
+    "COMMENT ON TABLE t IS 'x'",
+    "COMMENT ON COLUMN t.a IS 'x'",
+    "DROP TABLE t CASCADE",
+    "DROP VIEW v",
+    "CREATE OR REPLACE VIEW v AS SELECT a, b FROM t",
+    "ALTER VIEW v RENAME TO x",
+    "REFRESH MATERIALIZED VIEW m",
+    "DROP MATERIALIZED VIEW m",
+    "ALTER SEQUENCE s RESTART",
+    "DROP SEQUENCE s",
+    "DROP FUNCTION f()",
+    "ALTER FUNCTION f() STABLE",
+    "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 2'",
+    "DROP SCHEMA own CASCADE",
+    "ALTER SCHEMA own RENAME TO x",
+    "GRANT SELECT ON t TO eve",
+    "GRANT EXECUTE ON FUNCTION f() TO eve",
+    "GRANT USAGE ON SCHEMA own TO eve",
+];
+
+/// Runs statements; returns whether they were allowed.
+async fn is_allowed(client: &Client, statements: &str) -> Result<bool, String> {
+    let mut outcome = Ok(true);
+    for statement in statements.split(";; ") {
+        let outcome_of = match statement.starts_with("COPY") {
+            true => copied(client, statement).await,
+            false => client.simple_query(statement).await.map(drop),
+        };
+        if let Err(error) = outcome_of {
+            let code = error.code().map_or("", |code| code.code()).to_owned();
+            outcome = match code.as_str() {
+                "42501" => Ok(false),
+                _ => Err(format!("{statement}: {error:?}")),
+            };
+            break;
+        }
+    }
+    let _ = client.batch_execute("ROLLBACK; DEALLOCATE ALL; RESET consistency").await;
+    outcome
+}
+
+/// Reads the rows of COPY TO.
+async fn copied(client: &Client, statement: &str) -> Result<(), tokio_postgres::Error> {
+    let mut rows = std::pin::pin!(client.copy_out(statement).await?);
+    while let Some(row) = rows.next().await {
+        row?;
+    }
+    Ok(())
+}
+
+/// Starts a server with the objects; returns it with a session of the owner and one of `eve`.
+async fn start() -> (TestServer, Client, Client) {
+    let server = TestServer::start();
+    let root = connect(server.address()).await;
+    root.batch_execute("CREATE USER eve").await.unwrap();
+    root.batch_execute(OBJECTS).await.unwrap();
+    root.batch_execute(
+        "GRANT EXECUTE ON FUNCTION reads_t(), reads_v(), reads_m(), reads_s() TO eve",
+    )
+    .await
+    .unwrap();
+    let config = connection_string(server.address()).replace("user=bennu", "user=eve");
+    let (eve, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    (server, root, eve)
+}
+
+#[tokio::test]
+async fn access_paths_need_their_privilege() {
+    let (_server, root, eve) = start().await;
+    let mut cases: Vec<(Vec<String>, String)> = Vec::new();
+    for (privileges, relations, path) in PATHS {
+        for relation in *relations {
+            let granted = privileges.split(", ").map(|one| format!("{one} ON {relation}"));
+            let path = path.replace("{}", relation);
+            // The value of a sequence is defined by another privilege.
+            let granted = granted.chain(path.contains("currval").then(|| "USAGE ON s".to_owned()));
+            cases.push((granted.collect(), path));
+        }
+    }
+    cases.extend(
+        OTHERS.iter().map(|(granted, path)| (vec![(*granted).to_owned()], (*path).to_owned())),
+    );
+    assert!(cases.len() > 100, "{} cases", cases.len());
+    let mut wrong = Vec::new();
+    for (granted, path) in &cases {
+        // All privileges but one are not enough.
+        for missing in 0..granted.len() {
+            let others = granted.iter().enumerate().filter(|(at, _)| *at != missing);
+            let others: Vec<&String> = others.map(|(_, one)| one).collect();
+            for one in &others {
+                root.batch_execute(&format!("GRANT {one} TO eve")).await.unwrap();
+            }
+            let outcome = is_allowed(&eve, path).await;
+            if outcome != Ok(false) && !path.contains("currval") {
+                wrong.push(format!("without {}: {outcome:?} {path}", granted[missing]));
+            }
+            for one in &others {
+                root.batch_execute(&format!("REVOKE {one} FROM eve")).await.unwrap();
+            }
+        }
+        for one in granted {
+            root.batch_execute(&format!("GRANT {one} TO eve")).await.unwrap();
+        }
+        // A schema has to be visible to create something in it.
+        let outcome = is_allowed(&eve, path).await;
+        if outcome != Ok(true) {
+            wrong.push(format!("with {granted:?}: {outcome:?} {path}"));
+        }
+        for one in granted {
+            root.batch_execute(&format!("REVOKE {one} FROM eve")).await.unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn definitions_need_the_owner() {
+    let (_server, root, eve) = start().await;
+    let all = "GRANT ALL ON t, v, m TO eve; GRANT ALL ON SEQUENCE s TO eve; GRANT ALL ON FUNCTION f() TO eve;
+        GRANT ALL ON SCHEMA public TO eve; GRANT USAGE ON SCHEMA own TO eve";
+    root.batch_execute(all).await.unwrap();
+    let mut wrong = Vec::new();
+    for statement in OF_OWNER {
+        let outcome = eve.simple_query(statement).await;
+        let code = outcome.as_ref().err().and_then(|error| error.code());
+        // A grant of a role that has privileges, but no grant options, is a warning.
+        let is_grant = statement.starts_with("GRANT");
+        if code.map(|code| code.code()) != Some("42501") && !is_grant {
+            wrong.push(format!("{statement}: {outcome:?}"));
+        }
+    }
+    let granted = "SELECT has_table_privilege('eve', 't', 'select with grant option')";
+    assert!(!root.query_one(granted, &[]).await.unwrap().get::<_, bool>(0));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The owner may do the same. Those that drop or rename are not repeated.
+    root.batch_execute("GRANT CREATE ON DATABASE bennu TO eve; GRANT CREATE ON SCHEMA own TO eve")
+        .await
+        .unwrap();
+    for object in ["TABLE t", "VIEW v", "MATERIALIZED VIEW m", "SEQUENCE s", "FUNCTION f()"] {
+        root.batch_execute(&format!("ALTER {object} OWNER TO eve")).await.unwrap();
+    }
+    for statement in OF_OWNER.iter().filter(|one| {
+        !one.contains("own")
+            && !one.contains("RENAME")
+            && !one.contains("DROP")
+            && !one.contains("COPROCESSOR")
+    }) {
+        eve.simple_query(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    }
+}
+
+/// A plan that was made before a REVOKE is not executed after it, over either protocol.
+#[tokio::test]
+async fn prepared_statements_see_revokes() {
+    let (_server, root, eve) = start().await;
+    root.batch_execute("GRANT SELECT ON t TO eve").await.unwrap();
+    let prepared = eve.prepare("SELECT b FROM t WHERE a = $1").await.unwrap();
+    for round in 0..3 {
+        let row = eve.query_one(&prepared, &[&1]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), "x");
+        root.batch_execute("REVOKE SELECT ON t FROM eve").await.unwrap();
+        let error = eve.query_one(&prepared, &[&1]).await.unwrap_err();
+        assert_eq!(error.code().map(|code| code.code()), Some("42501"), "round {round}");
+        root.batch_execute("GRANT SELECT ON t TO eve").await.unwrap();
+    }
+}
+
+/// Attempts to get privileges by other means than a GRANT.
+#[tokio::test]
+async fn privileges_are_not_gained_by_detours() {
+    let (_server, root, eve) = start().await;
+    root.batch_execute("CREATE ROLE boss SUPERUSER; CREATE ROLE other").await.unwrap();
+    for attempt in [
+        "SET ROLE boss",
+        "SET ROLE other",
+        "SET SESSION AUTHORIZATION boss",
+        "SELECT set_config('role', 'boss', false)",
+        "SELECT set_config('session_authorization', 'boss', true)",
+        "DO 'BEGIN SET LOCAL ROLE boss; END'",
+        "CREATE FUNCTION as_boss() RETURNS int LANGUAGE sql SET role = 'boss' AS 'SELECT 1'",
+        "GRANT boss TO eve",
+        "ALTER ROLE eve SUPERUSER",
+        "ALTER ROLE boss PASSWORD 'mine'",
+        "CREATE ROLE helper SUPERUSER",
+        "CREATE SCHEMA AUTHORIZATION boss",
+        "SELECT passwd FROM pg_shadow",
+        "SELECT rolpassword FROM pg_authid",
+        "SET session_replication_role = replica",
+        "SET log_statement = 'none'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bennu'",
+    ] {
+        let allowed = is_allowed(&eve, attempt).await;
+        assert_eq!(allowed, Ok(false), "{attempt}");
+    }
+    // A view of one's own has one's own privileges only.
+    eve.batch_execute("CREATE VIEW mine AS SELECT * FROM t").await.unwrap();
+    assert_eq!(is_allowed(&eve, "SELECT * FROM mine").await, Ok(false));
+    root.batch_execute("GRANT SELECT ON mine TO other").await.unwrap();
+    assert_eq!(is_allowed(&root, "SET ROLE other;; SELECT * FROM mine").await, Ok(false));
+    root.batch_execute("RESET ROLE").await.unwrap();
+    // The text of an internal statement of foreign keys has no privileges of its own.
+    let internal = "SELECT 1 FROM public.t WHERE a = $1 LIMIT 1";
+    root.batch_execute("CREATE TABLE child (a int PRIMARY KEY, t int REFERENCES t)").await.unwrap();
+    root.batch_execute("GRANT DELETE ON t TO eve").await.unwrap();
+    eve.batch_execute("BEGIN; DELETE FROM t; ROLLBACK").await.unwrap();
+    let refused = eve.query(internal, &[&1]).await.unwrap_err();
+    assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
+    // Statistics show no values.
+    root.batch_execute("ANALYZE t").await.unwrap();
+    let shown = "SELECT count(*) FROM pg_stats WHERE tablename = 't'";
+    assert_eq!(eve.query_one(shown, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_ne!(root.query_one(shown, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
