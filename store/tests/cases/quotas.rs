@@ -117,8 +117,8 @@ fn role_quota_applies_to_all_tables() {
     store.create_table(store::TableDescriptor { id: other, ..descriptor(&[], 1) }).unwrap();
     let role = Arc::new(Quota::new("role \"r\"", limits(QuotaKind::Requests, 1)));
     let session = || {
-        let quota = Some(Arc::clone(&role));
-        store.begin(TransactionOptions { quota, ..TransactionOptions::default() })
+        let quotas = [Some(Arc::clone(&role)), None];
+        store.begin(TransactionOptions { quotas, ..TransactionOptions::default() })
     };
     let first = session();
     request(&first);
