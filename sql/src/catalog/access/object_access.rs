@@ -9,7 +9,7 @@ use crate::catalog::access::privilege::{self, Acl, AclRecord, PrivilegeKind};
 use crate::error::{Error, Result};
 
 /// The key prefix of owners and privileges.
-pub const ACCESS_PREFIX: &[u8] = b"l";
+pub const ACCESS_PREFIX: &[u8] = b"k";
 
 /// The subject of an [`AccessRecord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -438,7 +438,8 @@ fn declarations() -> BTreeMap<&'static str, String> {
         let (_, body) =
             one.split_once("!(").filter(|(kind, _)| ["fields", "enum"].contains(kind))?;
         let (name, body) = body.split_once(" {")?;
-        let body = body[..body.find("unknown);").or(body.find(");"))?].trim().trim_end_matches('}');
+        let end = ["unknown);", "unknown, ", ");"].iter().find_map(|end| body.find(end))?;
+        let body = body[..end].trim().trim_end_matches('}');
         let words: Vec<&str> = body.split_whitespace().collect();
         Some((name, words.join(" ").trim_end_matches(',').to_owned()))
     });
