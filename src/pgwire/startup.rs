@@ -96,8 +96,8 @@ pub(crate) async fn start(
 }
 
 /// Opens a session on the database of this name, outside of the event loop: the database may have
-/// to be opened, or a statement has claimed it. The user's name is an alias of the default database,
-/// unless a database has that name, because clients use it by default.
+/// to be opened, or a statement has claimed it. The user's name is an alias of the default
+/// database, unless a database has that name, because clients use it by default.
 async fn connect(service: &Service, (name, user): (&str, &str), role: &str) -> Result<Session> {
     let is_alias = name == user && !service.database.has_database(name);
     let name = if is_alias { DEFAULT_DATABASE.to_owned() } else { name.to_owned() };

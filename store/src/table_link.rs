@@ -27,13 +27,13 @@ pub(crate) struct LinkedTable {
     pub(crate) regions: Vec<RegionRecord>,
 }
 
-/// Links the files of tables into the directories of copies with these ids. The caller holds the DDL
-/// lock, and adds them to the manifest.
+/// Links the files of tables into the directories of copies with these ids. The caller holds the
+/// DDL lock, and adds them to the manifest.
 ///
 /// # Errors
 ///
-/// [`Error::NoSuchTable`], [`Error::InvalidRequest`] if an id is in use or a bulk load of a table is
-/// in progress, [`Error::Corrupt`] if a region lacks a file, [`Error::Io`].
+/// [`Error::NoSuchTable`], [`Error::InvalidRequest`] if an id is in use or a bulk load of a table
+/// is in progress, [`Error::Corrupt`] if a region lacks a file, [`Error::Io`].
 pub(crate) fn link_tables(
     engine: &Engine,
     copies: &[(TableId, TableId)],

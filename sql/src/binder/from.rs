@@ -249,11 +249,8 @@ impl Binder<'_> {
             }
             Some(CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
-                refuse_system_time(
-                    system_time,
-                    "a view",
-                    "Use FOR SYSTEM_TIME with the tables that it reads.",
-                )?;
+                let hint = "Use FOR SYSTEM_TIME with the tables that it reads.";
+                refuse_system_time(system_time, "a view", hint)?;
                 let columns = view.columns.iter().map(|column| column.name.clone());
                 self.note_relation(name, view.oid, columns);
                 self.request(view.oid, SELECT);

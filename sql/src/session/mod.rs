@@ -12,6 +12,7 @@
 mod notice;
 mod analyze;
 mod concurrent_indexes;
+mod connection;
 mod create_as;
 mod cursors;
 mod scroll;
@@ -200,29 +201,6 @@ impl DerefMut for Session {
 }
 
 impl Session {
-    /// Opens a session of a client on the engine of a database, with the settings of the database.
-    ///
-    /// # Errors
-    ///
-    /// 3D000 if the database was dropped meanwhile; 53300 if it has as many sessions as its
-    /// CONNECTION LIMIT.
-    pub fn connect(engine: &Arc<Engine>, options: SessionOptions) -> Result<Session> {
-        let mut session = Session::open(engine, options);
-        let Some(record) = engine.record().filter(|_| engine.is_open()) else {
-            bail!(INVALID_CATALOG_NAME: "the database of the connection was dropped");
-        };
-        let others = engine.sessions.others_in(record.oid, session.process_id);
-        if record.connection_limit.is_some_and(|limit| others >= limit as usize) {
-            bail!(TOO_MANY_CONNECTIONS: "too many connections for database \"{}\"", record.name);
-        }
-        for (name, value) in &record.settings {
-            if let Err(error) = session.set(name, value) {
-                session.notice("WARNING", error);
-            }
-        }
-        Ok(session)
-    }
-
     /// Opens a session on an engine.
     pub fn open(engine: &Arc<Engine>, options: SessionOptions) -> Session {
         let store = engine.store();

@@ -104,7 +104,7 @@ impl Session {
             }
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Regions(action) => {
-                    self.alter_table_regions(&alter.name, action)?;
+                    self.alter_table_regions(&alter.name, action)?
                 }
                 _ => self.run_ddl(statement)?,
             },

@@ -1,8 +1,8 @@
 //! Queries of the system views that are defined by SQL, from the texts in `views`.
 //!
-//! A query is planned once, or once for each database whose name it contains: it reads system relations and calls built-in
-//! functions only, so that its plan does not depend on the catalog. Its rows are cached with the
-//! catalog snapshot, unless the text says otherwise.
+//! A query is planned once, or once for each database whose name it contains: it reads system
+//! relations and calls built-in functions only, so that its plan does not depend on the rest of the
+//! catalog. Its rows are cached with the catalog snapshot, unless the text says otherwise.
 
 use std::sync::Arc;
 
