@@ -95,10 +95,7 @@ impl Session {
             Statement::Deallocate(None) => self.forget_statements(),
             Statement::Deallocate(Some(name)) if self.forget_statement(&name.value) => {}
             Statement::Deallocate(Some(name)) => self.statement(&name.value).map(drop)?,
-            Statement::Flush(table) => {
-                let (table, stop) = (self.owned_table(table)?, &self.stop.stop);
-                self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))?;
-            }
+            Statement::Flush(table) => self.run_flush(table)?,
             Statement::Compact { table, major } => {
                 self.compact(&*self.owned_table(table)?, *major)?
             }
@@ -123,6 +120,11 @@ impl Session {
             _ => bail!(FEATURE_NOT_SUPPORTED: "{tag} is not supported"),
         }
         Ok(Execution::Done(Completion::new(tag)))
+    }
+
+    fn run_flush(&mut self, table: &ast::TableName) -> Result<()> {
+        let (table, stop) = (self.owned_table(table)?, &self.stop.stop);
+        self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))
     }
 
     fn run_transaction(&mut self, statement: &Statement) -> Result<Execution> {
