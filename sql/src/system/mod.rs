@@ -50,7 +50,9 @@ use crate::advisory::SessionLocks;
 use crate::ast::TableName;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
-use crate::catalog::access::role::SessionRoles;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege;
+use crate::catalog::access::role::{READ_ALL_STATS_ROLE, SessionRoles};
 use crate::catalog::table::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -198,6 +200,20 @@ impl SystemContext {
         let portable = self.settings.is_on("portable_definitions");
         let TextStyle { time_zone, formats, .. } = self.settings.style();
         format!("{:?} {time_zone:?} {formats:?} {portable}", self.settings.search_path())
+    }
+
+    /// Returns the tables that views of the storage and of statistics show to the role of the
+    /// session: they contain values of keys and columns. Members of `pg_read_all_stats` see all.
+    fn readable_tables(&self) -> Vec<&Arc<Table>> {
+        let role = self.settings.roles().current.number;
+        let mut tables = self.catalog.tables();
+        if !self.catalog.has_privileges_of(role, READ_ALL_STATS_ROLE) {
+            tables.retain(|table| {
+                let subject = AccessSubject::Relation(table.oid);
+                self.catalog.privileges_on(role, subject).0 & privilege::SELECT != 0
+            });
+        }
+        tables
     }
 
     fn viewer(&self) -> DefinitionContext<'_> {

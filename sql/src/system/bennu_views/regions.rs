@@ -72,7 +72,7 @@ fn held_until(held: Option<Duration>, now: i64) -> Option<i64> {
 
 fn regions(source: &SystemContext) -> Result<Vec<(String, &RowLayout, RegionStatus)>> {
     let mut rows = Vec::new();
-    for StoreTable { name, id, layout } in source.catalog.tables().into_iter().flat_map(stores) {
+    for StoreTable { name, id, layout } in source.readable_tables().into_iter().flat_map(stores) {
         let regions = source.engine.store().regions(id)?.into_iter();
         rows.extend(regions.map(|region| (name.clone(), &**layout, region)));
     }
@@ -136,7 +136,7 @@ fn plans(source: &SystemContext) -> Result<Vec<PlannedAction<'_>>> {
     let store = source.engine.store();
     let min_age = store.normalizer_min_age();
     let mut rows = Vec::new();
-    for StoreTable { name, id, layout } in source.catalog.tables().into_iter().flat_map(stores) {
+    for StoreTable { name, id, layout } in source.readable_tables().into_iter().flat_map(stores) {
         let mut plan = store.normalizer_plan(id, normalizer_rules(layout.salt_buckets, min_age))?;
         let actions = std::mem::take(&mut plan.actions);
         let plan = Arc::new(plan);

@@ -27,7 +27,7 @@ type AnalyzedColumn<'s> = (String, u64, DataType, &'s ColumnStatistics);
 
 fn statistics(source: &SystemContext) -> Result<Vec<AnalyzedColumn<'_>>> {
     let mut rows = Vec::new();
-    for table in source.catalog.tables() {
+    for table in source.readable_tables() {
         let Some(statistics) = source.catalog.statistics(table.id) else { continue };
         for column in &statistics.columns {
             let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };

@@ -257,7 +257,7 @@ fn storage(source: &SystemContext) -> Result<Vec<(String, CompactionStatistics)>
 
 /// Returns the store tables of tables and indexes, with their names.
 fn store_tables(source: &SystemContext) -> Vec<(String, TableId)> {
-    let tables = source.catalog.tables().into_iter().flat_map(table::stores);
+    let tables = source.readable_tables().into_iter().flat_map(table::stores);
     tables.map(|store| (store.name, store.id)).collect()
 }
 
