@@ -273,7 +273,7 @@ impl TokenCursor<'_> {
         } else if self.is_word("security") || self.is_word("external") {
             let what = "SECURITY DEFINER of a function";
             return Err(ParseError::unsupported(what, position)
-                .with_hint("Omit it, and grant the callers the privileges that the function needs."));
+                .with_hint("Omit it, and grant the callers what the function needs."));
         } else {
             return Ok(false);
         };
