@@ -22,6 +22,8 @@ const OBJECTS: &str = "
     CREATE TABLE note (a int, b text);
     GRANT INSERT, SELECT ON note TO eve;
     GRANT CREATE, USAGE ON SCHEMA public TO eve;
+    CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+    CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fires();
     REVOKE EXECUTE ON ALL ROUTINES IN SCHEMA public FROM PUBLIC;
     CREATE FUNCTION reads_t() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM t); END';
     CREATE FUNCTION reads_v() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM v); END';
@@ -138,6 +140,9 @@ const OF_OWNER: &[&str] = &[
     "ALTER TABLE t OWNER TO eve",
     "ALTER TABLE t SET (max_requests_per_second = 5)",
     "ALTER TABLE t DISABLE TRIGGER ALL",
+    "DROP TRIGGER g ON t",
+    "ALTER TRIGGER g ON t RENAME TO x",
+    "COMMENT ON TRIGGER g ON t IS 'x'",
     "ALTER TABLE t SPLIT AT (5)",
     "ALTER TABLE t ATTACH COPROCESSOR audit",
     "CREATE INDEX ON t (a, b)",
@@ -364,4 +369,20 @@ async fn privileges_are_not_gained_by_detours() {
     let shown = "SELECT count(*) FROM pg_stats WHERE tablename = 't'";
     assert_eq!(eve.query_one(shown, &[]).await.unwrap().get::<_, i64>(0), 0);
     assert_ne!(root.query_one(shown, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// CREATE TRIGGER needs TRIGGER of the table and EXECUTE of the function, as PostgreSQL's does.
+#[tokio::test]
+async fn triggers_need_privileges_of_table_and_function() {
+    let (_server, root, eve) = start().await;
+    let create = "BEGIN;; CREATE TRIGGER own AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fires();; ROLLBACK";
+    for (grant, expected) in [
+        ("SELECT", false),
+        ("GRANT EXECUTE ON FUNCTION fires() TO eve", false),
+        ("GRANT TRIGGER ON t TO eve", true),
+        ("REVOKE EXECUTE ON FUNCTION fires() FROM eve", false),
+    ] {
+        root.batch_execute(grant).await.unwrap();
+        assert_eq!(is_allowed(&eve, create).await, Ok(expected), "{grant}");
+    }
 }

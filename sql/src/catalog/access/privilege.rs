@@ -34,6 +34,8 @@ pub const DELETE: u32 = 1 << 3;
 pub const TRUNCATE: u32 = 1 << 4;
 /// REFERENCES
 pub const REFERENCES: u32 = 1 << 5;
+/// TRIGGER
+pub const TRIGGER: u32 = 1 << 6;
 /// EXECUTE
 pub const EXECUTE: u32 = 1 << 7;
 /// USAGE

@@ -13,6 +13,8 @@ use crate::ast::{
     TriggerStatement, TriggerTiming,
 };
 use crate::binder::{TableClause, bind_trigger_condition};
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::{EXECUTE, TRIGGER};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::Function;
 use crate::catalog::object::Object;
@@ -38,6 +40,7 @@ impl Ddl<'_> {
     fn create_trigger(&mut self, create: &CreateTrigger) -> Result<()> {
         let catalog = self.catalog();
         let table = self.table_with_triggers(&catalog, &create.table)?;
+        self.check_held(&catalog, AccessSubject::Relation(table.oid), TRIGGER)?;
         self.lock_table(table.id, TableLockMode::ShareRowExclusive)?;
         check_form(&table.name, create)?;
         check_transitions(create)?;
@@ -47,6 +50,7 @@ impl Ddl<'_> {
         };
         let condition = self.trigger_condition(&catalog, &table, create)?;
         let function = self.trigger_function(&catalog, &create.function)?;
+        self.check_held(&catalog, AccessSubject::Function(function.record.number), EXECUTE)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let name = &create.name.value;
         let known = record.triggers.iter().position(|one| one.name == *name);
@@ -88,7 +92,16 @@ impl Ddl<'_> {
             Some(at) => record.triggers[at] = trigger,
             None => record.triggers.push(trigger),
         }
-        self.store_changed(&table, record)
+        // The privilege TRIGGER suffices.
+        self.with_others(|ddl| ddl.store_changed(&table, record))
+    }
+
+    /// Checks that the current role has a privilege on an object.
+    fn check_held(&self, catalog: &Catalog, subject: AccessSubject, privilege: u32) -> Result<()> {
+        match catalog.privileges_on(self.roles.current.number, subject).0 & privilege {
+            0 => Err(catalog.denied(subject)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the table that a statement creates a trigger on.
@@ -175,7 +188,9 @@ impl Ddl<'_> {
                 err!(UNDEFINED_OBJECT: "trigger \"{name}\" for {noun} \"{shown}\" does not exist");
             return self.missing_object(missing, drop.if_exists);
         };
-        self.drop_objects(&[Object::Trigger(table.oid, name.clone())], drop.cascade)
+        let trigger = Object::Trigger(table.oid, name.clone());
+        self.check_owns(&catalog, &trigger)?;
+        self.drop_objects(&[trigger], drop.cascade)
     }
 
     fn rename_trigger(&mut self, rename: &RenameTrigger) -> Result<()> {
