@@ -143,6 +143,7 @@ const OF_OWNER: &[&str] = &[
     "DROP TRIGGER g ON t",
     "ALTER TRIGGER g ON t RENAME TO x",
     "COMMENT ON TRIGGER g ON t IS 'x'",
+    "COMMENT ON INDEX t_b IS 'x'",
     "ALTER TABLE t SPLIT AT (5)",
     "ALTER TABLE t ATTACH COPROCESSOR audit",
     "CREATE INDEX ON t (a, b)",

@@ -34,12 +34,15 @@ impl Ddl<'_> {
             CommentSubjectKey::Relation(number)
             | CommentSubjectKey::PrimaryKey(number)
             | CommentSubjectKey::Column(number, _)
-            | CommentSubjectKey::Constraint(number, _) => {
+            | CommentSubjectKey::Constraint(number, _)
+            | CommentSubjectKey::Trigger(number, _) => {
                 match (catalog.table(*number), catalog.view(*number), catalog.sequence(*number)) {
                     (Some(_), ..) => ObjectId::Table(*number),
                     (_, Some(_), _) => ObjectId::View(*number),
                     (.., Some(_)) => ObjectId::Sequence(*number),
-                    _ => ObjectId::Type(*number),
+                    _ if catalog.user_type(*number).is_some() => ObjectId::Type(*number),
+                    // An index, which was checked when it was looked up.
+                    _ => return Ok(()),
                 }
             }
             CommentSubjectKey::Database(number) => {
