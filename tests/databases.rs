@@ -188,10 +188,12 @@ async fn settings_of_database_apply_at_connection() {
     all(&first, &["ALTER DATABASE shop SET search_path = sales, public"]).await;
     all(&first, &["ALTER DATABASE shop SET statement_timeout TO '7s'"]).await;
     all(&first, &["ALTER DATABASE shop RESET statement_timeout"]).await;
+    all(&first, &["ALTER DATABASE shop SET consistency = 'timeline'"]).await;
     let shop = database(server.address(), "shop").await;
     assert_eq!(rows(&shop, "SHOW work_mem").await, ["8MB"]);
     assert_eq!(rows(&shop, "SHOW search_path").await, ["sales, public"]);
     assert_eq!(rows(&shop, "SHOW statement_timeout").await, ["0"]);
+    assert_eq!(rows(&shop, "SHOW consistency").await, ["TIMELINE"]);
     all(&shop, &["CREATE SCHEMA sales", "CREATE TABLE t (a int)", "SET work_mem = '1MB'"]).await;
     let schema = "SELECT schemaname FROM pg_tables WHERE tablename = 't'";
     assert_eq!(rows(&shop, schema).await, ["sales"]);
