@@ -9,7 +9,7 @@
 //! a mark has a history of unknown begin, an index without one has none.
 
 /// The key prefix of marks.
-const HISTORY_PREFIX: &[u8] = b"b";
+pub const HISTORY_PREFIX: &[u8] = b"b";
 
 /// Returns the key of the mark of the table with this number.
 pub fn history_key(oid: u32) -> Vec<u8> {

@@ -406,3 +406,45 @@ pub(crate) fn remove_orphan_tables(store: &Arc<Store>, databases: &[DatabaseReco
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::catalog::history_marks::HISTORY_PREFIX;
+    use crate::catalog::record::{NEXT_ID_KEY, PREPARED_PREFIX};
+    use crate::index_builds::BUILDS_PREFIX;
+    use crate::index_builds::followers::FOLLOWERS_PREFIX;
+
+    #[test]
+    fn kinds_of_rows_have_different_keys() {
+        let keys = [
+            ACCESS_PREFIX,
+            BUILDS_PREFIX,
+            COMMENTS_PREFIX,
+            COMPOSITES_PREFIX,
+            COPROCESSORS_PREFIX,
+            DATABASES_PREFIX,
+            DOMAINS_PREFIX,
+            ENUMS_PREFIX,
+            FOLLOWERS_PREFIX,
+            FUNCTIONS_PREFIX,
+            HISTORY_PREFIX,
+            INITIALIZED_KEY,
+            NEXT_ID_KEY,
+            PREPARED_PREFIX,
+            QUOTA_PREFIX,
+            ROLES_PREFIX,
+            ROW_IDS_PREFIX,
+            SCHEMAS_PREFIX,
+            SEQUENCES_PREFIX,
+            STATES_PREFIX,
+            STATISTICS_PREFIX,
+            TABLES_PREFIX,
+            VIEWS_PREFIX,
+        ];
+        assert!(keys.iter().all(|key| key.len() == 1));
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+    }
+}

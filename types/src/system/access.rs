@@ -16,8 +16,9 @@ pub(crate) struct AclItem {
     pub(crate) grantable: u32,
 }
 
-/// The privileges: letters and names.
-const PRIVILEGES: [(char, &str); 14] = [
+/// The privileges: letters and names. Bits of stored sets are in this order, so new ones are
+/// appended.
+pub const PRIVILEGES: [(char, &str); 14] = [
     ('a', "INSERT"),
     ('r', "SELECT"),
     ('w', "UPDATE"),

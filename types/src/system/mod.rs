@@ -7,6 +7,7 @@
 mod access;
 
 pub(crate) use self::access::AclItem;
+pub use self::access::PRIVILEGES;
 
 use std::fmt;
 use std::sync::Arc;

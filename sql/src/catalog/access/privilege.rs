@@ -4,23 +4,9 @@
 //! here. A set of privileges is bits in the order of [`PRIVILEGES`], which stored records and
 //! `aclitem` share; it never changes.
 
-use crate::catalog::name::BOOTSTRAP_ROLE;
+pub use types::system::PRIVILEGES;
 
-/// The privileges: letters and names.
-pub const PRIVILEGES: [(char, &str); 12] = [
-    ('a', "INSERT"),
-    ('r', "SELECT"),
-    ('w', "UPDATE"),
-    ('d', "DELETE"),
-    ('D', "TRUNCATE"),
-    ('x', "REFERENCES"),
-    ('t', "TRIGGER"),
-    ('X', "EXECUTE"),
-    ('U', "USAGE"),
-    ('C', "CREATE"),
-    ('T', "TEMPORARY"),
-    ('c', "CONNECT"),
-];
+use crate::catalog::name::BOOTSTRAP_ROLE;
 
 /// INSERT
 pub const INSERT: u32 = 1;
