@@ -36,11 +36,6 @@ INSERT INTO t (id, v) VALUES (1, 1);
 const ADVICE: &[(&str, &[&str])] = &[
     ("Declare the columns with ALTER TABLE.", &["ALTER TABLE t ADD declared int"]),
     ("Use SELECT pg_get_viewdef('{name}').", &["SELECT pg_get_viewdef('view')"]),
-    ("Use ALTER … OWNER TO for each object.", &["ALTER TABLE t OWNER TO bennu"]),
-    (
-        "Use REVOKE and DROP for each object.",
-        &["REVOKE SELECT ON t FROM PUBLIC", "DROP VIEW IF EXISTS absent"],
-    ),
     ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",

@@ -30,7 +30,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 struct PreparedRecord {
     gid: String,
-    owner: String,
+    /// Number of the role that prepared it.
+    owner: u32,
     prepared_micros: i64,
     transaction: Vec<u8>,
     /// Number of the database; `None`: the default one.
@@ -51,7 +52,7 @@ struct StoredChunks {
 
 /// A prepared transaction.
 struct PreparedEntry {
-    owner: String,
+    owner: u32,
     database: u32,
     /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     prepared_micros: i64,
@@ -68,8 +69,8 @@ pub struct PreparedTransactionRow {
     pub gid: String,
     /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     pub prepared_micros: i64,
-    /// User who prepared it.
-    pub owner: String,
+    /// Number of the role that prepared it.
+    pub owner: u32,
     /// Number of its database.
     pub database: u32,
 }
@@ -80,6 +81,9 @@ pub struct PreparedTransactions {
     /// Entries by identifier; `None` while a session prepares or ends the transaction.
     by_gid: Mutex<BTreeMap<String, Option<Arc<PreparedEntry>>>>,
 }
+
+/// Returns whether the transactions that a role has prepared may be ended.
+type MayEnd<'a> = &'a dyn Fn(u32) -> bool;
 
 /// Exclusive right to prepare or end the transaction of an identifier. Dropping it restores the
 /// previous entry.
@@ -145,16 +149,15 @@ impl PreparedTransactions {
     pub(crate) fn prepare(
         &self,
         gid: &str,
-        (owner, database): (&str, u32),
+        (owner, database): (u32, u32),
         transaction: &Transaction,
     ) -> Result<DurableTicket> {
         let mut claim = self.claim_new(gid)?;
         let prepared_micros = self.store.now_micros();
         let transaction = transaction.prepare()?;
         let kept = transaction.encode().map_err(Error::from).and_then(|bytes| {
-            let (gid, owner) = (gid.to_owned(), owner.to_owned());
             self.keep(&PreparedRecord {
-                gid,
+                gid: gid.to_owned(),
                 owner,
                 prepared_micros,
                 transaction: bytes,
@@ -163,7 +166,6 @@ impl PreparedTransactions {
             })
         });
         let (rows, ticket) = kept.inspect_err(|_| transaction.rollback())?;
-        let owner = owner.to_owned();
         let prepared = PreparedEntry { owner, database, prepared_micros, transaction, rows };
         claim.before = Some(Arc::new(prepared));
         Ok(ticket)
@@ -203,9 +205,18 @@ impl PreparedTransactions {
         Ok((keys, transaction.commit()?.durable))
     }
 
-    /// Claims a prepared transaction of a database in order to end it.
-    fn claim<'a>(&'a self, gid: &'a str, database: u32) -> Result<GidClaim<'a>> {
+    /// Claims a prepared transaction of a database in order to end it; `may_end` returns whether
+    /// the transactions of a role may be ended.
+    fn claim<'a>(
+        &'a self,
+        gid: &'a str,
+        (database, may_end): (u32, MayEnd<'_>),
+    ) -> Result<GidClaim<'a>> {
         match self.by_gid.lock().get_mut(gid) {
+            Some(Some(prepared)) if !may_end(prepared.owner) => {
+                bail!(INSUFFICIENT_PRIVILEGE: "permission denied to finish prepared transaction";
+                    hint "Must be superuser or the user that prepared the transaction.")
+            }
             Some(Some(prepared)) if prepared.database != database => {
                 bail!(FEATURE_NOT_SUPPORTED: "prepared transaction belongs to another database";
                     hint "Connect to the database where the transaction was prepared to finish it.")
@@ -226,9 +237,9 @@ impl PreparedTransactions {
     ///
     /// # Errors
     ///
-    /// 42704, 55000, 0A000; errors of the store: the transaction then remains prepared.
-    pub(crate) fn commit(&self, gid: &str, database: u32) -> Result<Option<DurableTicket>> {
-        let mut claim = self.claim(gid, database)?;
+    /// 42704, 55000, 42501, 0A000; errors of the store: the transaction then remains prepared.
+    pub(crate) fn commit(&self, gid: &str, by: (u32, MayEnd<'_>)) -> Result<Option<DurableTicket>> {
+        let mut claim = self.claim(gid, by)?;
         let Some(prepared) = &claim.before else { return Ok(None) };
         let commit = prepared.transaction.commit((CATALOG_TABLE, prepared.rows.clone()))?;
         claim.before = None;
@@ -239,10 +250,10 @@ impl PreparedTransactions {
     ///
     /// # Errors
     ///
-    /// 42704, 55000, 0A000; errors of the store: the transaction then remains prepared, or is again
-    /// after a restart.
-    pub(crate) fn rollback(&self, gid: &str, database: u32) -> Result<()> {
-        let mut claim = self.claim(gid, database)?;
+    /// 42704, 55000, 42501, 0A000; errors of the store: the transaction then remains prepared, or
+    /// is again after a restart.
+    pub(crate) fn rollback(&self, gid: &str, by: (u32, MayEnd<'_>)) -> Result<()> {
+        let mut claim = self.claim(gid, by)?;
         let Some(prepared) = &claim.before else { return Ok(()) };
         let rows = prepared.rows.iter().map(|row| Mutation::new(row.clone()).delete_row());
         let transaction = self.store.begin(TransactionOptions::default());
@@ -262,7 +273,7 @@ impl PreparedTransactions {
             transaction: prepared.transaction.id(),
             gid: gid.clone(),
             prepared_micros: prepared.prepared_micros,
-            owner: prepared.owner.clone(),
+            owner: prepared.owner,
             database: prepared.database,
         };
         all.map(shown).collect()

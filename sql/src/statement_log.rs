@@ -39,6 +39,7 @@ impl LoggedStatements {
             | Statement::Extension(_)
             | Statement::Role(_)
             | Statement::Grant(_)
+            | Statement::Owned(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Comment(_)

@@ -428,8 +428,18 @@ pub struct CreateView {
     pub columns: Vec<Ident>,
     /// The query that defines its rows.
     pub query: SourceQuery,
-    /// `WITH CHECK OPTION`
-    pub check_option: Option<CheckOption>,
+    /// Its options; `WITH CHECK OPTION` is one of them.
+    pub options: Vec<ViewOption>,
+}
+
+/// An option of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewOption {
+    /// `check_option`, `WITH CHECK OPTION`; `None` after RESET.
+    Check(Option<CheckOption>),
+    /// `security_invoker`: the relations of the query are read with the privileges of the current
+    /// role, not of the owner of the view.
+    SecurityInvoker(Option<bool>),
 }
 
 /// The conditions that rows written through a view must meet.
@@ -439,6 +449,16 @@ pub enum CheckOption {
     Local,
     /// `CASCADED`: its own, and those of all underlying views.
     Cascaded,
+}
+
+impl CheckOption {
+    /// Returns its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            CheckOption::Local => "LOCAL",
+            CheckOption::Cascaded => "CASCADED",
+        }
+    }
 }
 
 /// `CREATE INDEX`
@@ -812,8 +832,8 @@ pub enum AlterTableAction {
     Changes(Vec<TableChange>),
     /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
     Coprocessor(AlterCoprocessor),
-    /// `ALTER VIEW … SET (check_option = …)`, `RESET (check_option)`
-    CheckOption(Option<CheckOption>),
+    /// `ALTER VIEW … SET (option = …)`, `RESET (option)`
+    ViewOptions(Vec<ViewOption>),
 }
 
 /// A change of the regions of a table or an index.

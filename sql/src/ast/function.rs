@@ -93,8 +93,8 @@ pub struct FunctionAttributes {
     pub cost: Option<f32>,
     /// `ROWS`
     pub rows: Option<f32>,
-    /// `SECURITY INVOKER`
-    pub invoker: bool,
+    /// `SECURITY DEFINER` and `SECURITY INVOKER`
+    pub security_definer: Option<bool>,
     /// `SET` and `RESET`, in the order of the text.
     pub settings: Vec<SettingClause>,
     /// The position of the first attribute that a procedure cannot have.

@@ -51,7 +51,7 @@ pub use ddl::{
     IndexMethod, IndexRestriction, LikeOptions, LikeTable, OnCommit, OptionName, OptionValue,
     OptionsChange, OptionsOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename,
     RenameTarget, SplitPoints, StorageKind, TableAttribute, TableChange, TableOption,
-    TriggerSelection, Truncate,
+    TriggerSelection, Truncate, ViewOption,
 };
 pub use dml::{
     AssignedValue, AssignmentClause, CellAttributes, ConflictAction, ConflictTargetClause,
@@ -70,7 +70,10 @@ pub use function::{
     FunctionParameter, FunctionStatement, Language, Parallel, ParameterMode, Returns,
     SettingClause, Volatility,
 };
-pub use grant::{GrantObjects, GrantStatement, Grantee, WrittenPrivilege};
+pub use grant::{
+    FutureKind, FutureObjects, GrantObjects, GrantStatement, Grantee, OwnedAction, OwnedStatement,
+    WrittenPrivilege,
+};
 pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
 pub use query::{
     Distinct, DynamicColumn, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength,
@@ -182,6 +185,8 @@ pub enum Statement {
     Role(Box<RoleStatement>),
     /// `GRANT` and `REVOKE` of privileges on objects.
     Grant(Box<GrantStatement>),
+    /// `REASSIGN OWNED`, `DROP OWNED`
+    Owned(Box<OwnedStatement>),
     /// `DROP` of an object kind that is not supported.
     DropNothing(Box<DropUnsupported>),
     /// `DROP`
@@ -351,7 +356,8 @@ impl Statement {
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::Role(statement) => statement.tag(),
-            Statement::Grant(grant) => ["GRANT", "REVOKE"][usize::from(grant.is_revoke)],
+            Statement::Grant(grant) => grant.tag(),
+            Statement::Owned(statement) => statement.action.tag(),
             Statement::DropNothing(drop) => match drop.kind.as_str() {
                 "rule" => "DROP RULE",
                 "policy" => "DROP POLICY",

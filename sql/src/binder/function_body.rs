@@ -354,11 +354,12 @@ impl Binder<'_> {
         Ok((bound, columns))
     }
 
-    /// Returns whether a function may be inlined: it is not recursive, and has no SET clause.
+    /// Returns whether a function may be inlined: it is not recursive, and runs in the environment
+    /// of its caller.
     fn may_inline(&self, function: &Function) -> bool {
         let number = function.record.number;
         let is_around = self.frame.as_ref().is_some_and(|frame| frame.chain.contains(&number));
-        !is_around && !function.record.is_procedure() && function.record.settings.is_empty()
+        !is_around && !function.record.is_procedure() && !function.record.has_own_environment()
     }
 
     /// Returns the body of a function that is a single expression, with its parameters replaced by

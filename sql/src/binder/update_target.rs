@@ -272,7 +272,7 @@ impl Binder<'_> {
             bail!(FEATURE_NOT_SUPPORTED: "cannot execute MERGE on relation \"{}\"", view.name;
                 detail "This operation is not supported for views.");
         }
-        let (rows, scope) = self.bind_view_rows(&view, &view.name, &[])?;
+        let (rows, scope) = self.bind_written_rows(&view)?;
         let refused = |detail: &str| Err(refusal(&view.name, change, detail));
         if let Some(detail) = why_not(view.query()?, &rows.plan) {
             return refused(detail);
@@ -349,7 +349,7 @@ impl Binder<'_> {
             own.get_or_insert_with(|| found.clone());
             next = view.relations.first().and_then(|one| self.catalog.view(one.oid)).cloned();
             if let Some(inner) = &next {
-                let (rows, _) = self.bind_view_rows(inner, &inner.name, &[])?;
+                let (rows, _) = self.bind_written_rows(inner)?;
                 places = simple(rows.plan).map_or(Vec::new(), |rows| rows.expressions);
             }
         }
@@ -385,7 +385,7 @@ impl Binder<'_> {
             let below = match &inner {
                 None => 0,
                 Some(inner) => {
-                    let (rows, _) = self.bind_view_rows(inner, &inner.name, &[])?;
+                    let (rows, _) = self.bind_written_rows(inner)?;
                     simple(rows.plan).map_or(0, |rows| rows.predicates.len())
                 }
             };

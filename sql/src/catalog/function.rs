@@ -53,6 +53,8 @@ pub struct FunctionRecord {
     pub language: Language,
     /// The settings that it runs with, with the values as written.
     pub settings: Vec<(String, String)>,
+    /// `SECURITY DEFINER`: it runs with the privileges of its owner.
+    pub security_definer: bool,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }
@@ -255,6 +257,12 @@ impl FunctionRecord {
         self.number < FIRST_USER_TABLE
     }
 
+    /// Returns whether it runs in an environment of its own, with other settings or privileges
+    /// than its caller. It is not inlined then, and cannot end the transaction.
+    pub fn has_own_environment(&self) -> bool {
+        self.security_definer || !self.settings.is_empty()
+    }
+
     /// Returns its noun in messages.
     pub fn noun(&self) -> &'static str {
         if self.is_procedure() { "procedure" } else { "function" }
@@ -391,6 +399,7 @@ mod tests {
             hints: Default::default(),
             language: Default::default(),
             settings: Default::default(),
+            security_definer: Default::default(),
             unknown: Default::default(),
         }
     }

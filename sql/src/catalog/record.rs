@@ -128,6 +128,8 @@ pub struct ViewRecord {
     pub search_path: Vec<String>,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
+    /// `security_invoker`
+    pub security_invoker: Option<bool>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

@@ -107,6 +107,7 @@ fn record(number: u32, create: &ast::CreateFunction, catalog: &Catalog) -> Resul
         hints: Default::default(),
         language: create.language,
         settings: Default::default(),
+        security_definer: false,
         unknown: Default::default(),
     })
 }

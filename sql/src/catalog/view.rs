@@ -43,6 +43,9 @@ pub struct View {
     pub search_path: SearchPath,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
+    /// `security_invoker`, if it was written: its relations are read with the privileges of the
+    /// current role.
+    pub security_invoker: Option<bool>,
     /// The cache of [`View::row_type`].
     pub row_type: DerivedCache<Arc<UserType>>,
     /// Fields that this build does not know.
@@ -105,9 +108,18 @@ impl View {
             relations: record.relations,
             search_path: SearchPath::of(record.search_path),
             check_option: record.check_option,
+            security_invoker: record.security_invoker,
             row_type: DerivedCache::default(),
             unknown: record.unknown,
         })
+    }
+
+    /// Returns the names and the values of its options.
+    pub fn options(&self) -> Vec<(String, String)> {
+        let invoker = self.security_invoker.map(|on| ("security_invoker", on.to_string()));
+        let check = self.check_option.map(|option| ("check_option", option.word().to_lowercase()));
+        let options = invoker.into_iter().chain(check);
+        options.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Returns its row type, which is made at its first use. A materialized view has that of its
@@ -146,6 +158,7 @@ impl View {
             relations: self.relations.clone(),
             search_path: self.search_path.schemas().to_vec(),
             check_option: self.check_option,
+            security_invoker: self.security_invoker,
             unknown: self.unknown.clone(),
         }
     }

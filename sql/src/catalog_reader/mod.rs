@@ -11,7 +11,7 @@ use store::descriptor::{Durability, SplitOptions};
 use store::transaction::TransactionOptions;
 use store::{CellBatch, FamilyDescriptor, Get, Mutation, Scan, Store, TableDescriptor, TableId};
 
-use crate::catalog::access::object_access::{ACCESS_PREFIX, AccessSubject};
+use crate::catalog::access::object_access::{ACCESS_PREFIX, AccessRecord, AccessSubject};
 use crate::catalog::access::role::ROLES_PREFIX;
 use crate::catalog::comment::{COMMENTS_PREFIX, CommentSubjectKey};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
@@ -113,6 +113,25 @@ pub(crate) fn read_databases(store: &Arc<Store>) -> Result<Vec<DatabaseRecord>> 
         transaction.commit()?.durable.wait()?;
     }
     Ok(databases)
+}
+
+/// Returns the stored owners and privileges of a catalog table, if it was created.
+///
+/// # Errors
+///
+/// XX001 if a record is damaged; errors of the store.
+pub(crate) fn access_records(
+    store: &Arc<Store>,
+    catalog_table: TableId,
+) -> Result<Vec<AccessRecord>> {
+    let mut records = Vec::new();
+    if store.table(catalog_table).is_some() {
+        read_rows((store, catalog_table), ACCESS_PREFIX, |_, bytes| {
+            records.push(decode(bytes)?);
+            Ok(())
+        })?;
+    }
+    Ok(records)
 }
 
 fn check_version(stored: &[u8]) -> Result<()> {

@@ -42,6 +42,7 @@ fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) 
     }
     record.volatility = attributes.volatility.unwrap_or(record.volatility);
     record.strict = attributes.strict.unwrap_or(record.strict);
+    record.security_definer = attributes.security_definer.unwrap_or(record.security_definer);
     let hints = &mut record.hints;
     hints.cost = attributes.cost.or(hints.cost);
     hints.rows = attributes.rows.or(hints.rows);
@@ -188,6 +189,7 @@ impl Ddl<'_> {
             hints: Default::default(),
             language: statement.language,
             settings: Default::default(),
+            security_definer: false,
             unknown: Default::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
@@ -432,7 +434,7 @@ impl Ddl<'_> {
                 continue;
             }
             self.lock_table(table.id, TableLockMode::AccessExclusive)?;
-            self.store_changed(table, TableRecord::clone(record))?;
+            self.with_others(|ddl| ddl.store_changed(table, TableRecord::clone(record)))?;
         }
         Ok(())
     }

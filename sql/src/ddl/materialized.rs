@@ -56,6 +56,7 @@ impl Ddl<'_> {
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
             check_option: None,
+            security_invoker: None,
             row_type: DerivedCache::default(),
             unknown: Default::default(),
         };

@@ -82,7 +82,6 @@ use types::text::TextStyle;
 use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::access::object_access::AccessSubject;
-use crate::catalog::access::privilege;
 use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::object::Object;
@@ -435,7 +434,6 @@ impl Ddl<'_> {
     fn creation_schema(&mut self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
         let is_own = |schema: &str| schema == TEMP || self.path.temp() == Some(schema);
         if name.schema.as_ref().is_some_and(|schema| is_own(&schema.value)) {
-            self.check_database_privilege(catalog, privilege::TEMPORARY)?;
             return self.temporary_schema();
         }
         let Some(schema) = &name.schema else {
@@ -581,7 +579,9 @@ impl Ddl<'_> {
         if !is_new {
             self.check_changes(&catalog, &entry)?;
         }
-        self.changes.set_catalog(catalog.with(object));
+        let changed = catalog.with(object);
+        self.check_used_types((&catalog, &changed), &entry)?;
+        self.changes.set_catalog(changed);
         match entry.object_id().filter(|_| is_new) {
             Some(id) => self.own_new_object(id),
             None => Ok(()),
@@ -599,6 +599,9 @@ impl Ddl<'_> {
         let row = Mutation::new(key).delete_row();
         self.transaction.mutate(self.rows_of(entry), vec![row])?;
         self.changes.set_catalog(catalog.without(entry));
+        if let Some(ObjectId::Schema(schema)) = entry.object_id() {
+            self.forget_future_objects(|subject, _| subject.schema == schema)?;
+        }
         match entry.object_id().and_then(AccessSubject::of) {
             Some(subject) => self.remove_object(&CatalogEntry::Access(subject)),
             None => Ok(()),

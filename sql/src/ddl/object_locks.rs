@@ -28,10 +28,10 @@ use std::sync::Arc;
 
 use store::transaction::{LockMode, LockWait, TableLockMode};
 
-use crate::catalog::Catalog;
 use crate::catalog::difference::TakenName;
 use crate::catalog::object::references::ReferenceScope;
 use crate::catalog::record::CATALOG_TABLE;
+use crate::catalog::{Catalog, CatalogEntry, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
@@ -134,6 +134,10 @@ fn wanted_locks(
         for number in own.new_references(started, &entry, ReferenceScope::Possible) {
             // Objects created by the transaction itself are not visible to others.
             if base.has(number) {
+                let is_shared = [ObjectId::Role(number), ObjectId::Database(number)]
+                    .into_iter()
+                    .any(|id| base.object(&CatalogEntry::Object(id)).is_some());
+                let database = if is_shared { 0 } else { database };
                 wanted.entry(object_lock(database, number)).or_insert(REFERENCED_MODE);
             }
         }

@@ -37,6 +37,7 @@ impl Ddl<'_> {
     /// 42P01, 42809 and 3F000 for names that do not exist, or that refer to something else.
     pub fn to_reindex(&mut self, statement: &ast::Reindex) -> Result<Vec<IndexOf>> {
         let catalog = self.catalog();
+        let database = AccessSubject::Database(catalog.database);
         let of_table = |oid: u32| {
             let table = catalog.table(oid);
             let indexes = table.iter().flat_map(|table| &table.indexes);
@@ -83,9 +84,9 @@ impl Ddl<'_> {
                 Ok(tables.flat_map(|table| of_table(table.oid)).collect())
             }
             ast::ReindexTarget::Database(_)
-                if !catalog.is_owner(self.roles.current.number, AccessSubject::Database) =>
+                if !catalog.is_owner(self.roles.current.number, database) =>
             {
-                Err(catalog.not_owner(AccessSubject::Database))
+                Err(catalog.not_owner(database))
             }
             ast::ReindexTarget::Database(_) => {
                 Ok(catalog.tables().into_iter().flat_map(|table| of_table(table.oid)).collect())

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::ast::{self, ObjectKind, Statement, TEMP};
-use crate::catalog::CatalogObject;
-use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::privilege;
+use crate::catalog::access::role::{SessionRole, SessionRoles};
 use crate::catalog::schema::SchemaRecord;
+use crate::catalog::{CatalogObject, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
 
@@ -38,10 +38,20 @@ impl Ddl<'_> {
         let schema = SchemaRecord { oid, name: name.clone(), unknown: Default::default() };
         self.store_object(CatalogObject::Schema(Arc::new(schema)))?;
         if let Some(owner) = owner {
-            self.give(AccessSubject::Schema(oid), owner.number)?;
+            self.own_as(ObjectId::Schema(oid), owner.number)?;
         }
         statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
         Ok(name)
+    }
+
+    /// Becomes the owner that CREATE SCHEMA names, who creates its elements; returns the roles from
+    /// before.
+    pub fn become_owner(&mut self, statement: &ast::CreateSchema) -> Result<SessionRoles> {
+        let before = self.roles.clone();
+        if let Some(owner) = &statement.owner {
+            self.roles.current = SessionRole::of(&*self.named_role(&self.catalog(), owner)?);
+        }
+        Ok(before)
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::ast;
 use crate::ast::OnCommit;
 use crate::binder::ViewDefinition;
+use crate::catalog::access::privilege;
 use crate::catalog::name::{TEMP, is_temporary};
 use crate::catalog::object::Object;
 use crate::catalog::record::TableRecord;
@@ -23,6 +24,10 @@ impl Ddl<'_> {
             return Err(Error::not_supported("a temporary table here", hint));
         };
         let catalog = self.catalog();
+        if self.check_database_privilege(&catalog, privilege::TEMPORARY).is_err() {
+            let database = catalog.current_database();
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied to create temporary tables in database \"{database}\"");
+        }
         if catalog.schema(&name).is_none() {
             let oid = self.take_ids(1)?;
             let schema = SchemaRecord { oid, name: name.clone(), unknown: Default::default() };

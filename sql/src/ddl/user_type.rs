@@ -145,8 +145,18 @@ impl Ddl<'_> {
         self.put_together(&before, number, change)
     }
 
-    /// Rebuilds the dependents of a type. `before` is the catalog before the change.
+    /// Rebuilds the dependents of a type, also those of other owners. `before` is the catalog
+    /// before the change.
     pub(super) fn put_together(
+        &mut self,
+        before: &Catalog,
+        number: u32,
+        change: &mut dyn TextChange,
+    ) -> Result<()> {
+        self.with_others(|ddl| ddl.put_dependents_together(before, number, change))
+    }
+
+    fn put_dependents_together(
         &mut self,
         before: &Catalog,
         number: u32,

@@ -6,7 +6,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast;
-use crate::ast::{ColumnName, ObjectKind, TableChange};
+use crate::ast::{ColumnName, ObjectKind, TableChange, ViewOption};
 use crate::binder::{NameContext, ViewDefinition, check_writable};
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
@@ -56,7 +56,7 @@ impl Ddl<'_> {
             Some(_) => bail!(DUPLICATE_TABLE: "relation \"{view_name}\" already exists"),
         };
         let query = crate::parser::parse_query(&definition.text)?;
-        let view = View {
+        let mut view = View {
             oid,
             schema,
             name: view_name.clone(),
@@ -65,10 +65,12 @@ impl Ddl<'_> {
             text: definition.text,
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),
-            check_option: statement.check_option,
+            check_option: None,
+            security_invoker: None,
             row_type: DerivedCache::default(),
             unknown: Default::default(),
         };
+        set_options(&mut view, &statement.options);
         if view.check_option.is_some() {
             check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;
         }
@@ -104,23 +106,25 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Changes the check option of a view. With IF EXISTS, a missing view is only a notice.
-    pub fn alter_check_option(
+    /// Changes options of a view. With IF EXISTS, a missing view is only a notice.
+    pub fn alter_view_options(
         &mut self,
         statement: &ast::AlterTable,
-        check_option: Option<ast::CheckOption>,
+        options: &[ViewOption],
     ) -> Result<()> {
         let catalog = self.catalog();
         let name = &statement.name.name.value;
-        let view = match self.find(&catalog, &statement.name) {
-            Some(CatalogRelation::View(view)) => View { check_option, ..view.as_ref().clone() },
+        let mut view = match self.find(&catalog, &statement.name) {
+            Some(CatalogRelation::View(view)) => View::clone(view),
             Some(_) => bail!(WRONG_OBJECT_TYPE: "\"{name}\" is not a view"),
             None => {
                 let missing = Error { position: None, ..undefined_table(&statement.name) };
                 return self.missing_object(missing, statement.if_exists);
             }
         };
-        if check_option.is_some() {
+        set_options(&mut view, options);
+        let sets_check = options.iter().any(|one| matches!(one, ViewOption::Check(Some(_))));
+        if sets_check {
             check_writable(&Arc::new(view.clone()), &catalog, self.system.as_ref())?;
         }
         self.store_view(view)
@@ -204,6 +208,16 @@ impl Ddl<'_> {
         let oid = view.oid;
         self.store_object(CatalogObject::View(Arc::new(view)))?;
         self.follow_rows(&before, oid)
+    }
+}
+
+/// Sets options of a view; the last one of a kind counts.
+fn set_options(view: &mut View, options: &[ViewOption]) {
+    for option in options {
+        match option {
+            ViewOption::Check(check) => view.check_option = *check,
+            ViewOption::SecurityInvoker(invoker) => view.security_invoker = *invoker,
+        }
     }
 }
 

@@ -25,6 +25,9 @@ impl TokenCursor<'_> {
         if self.take_word("trigger") {
             return self.alter_trigger();
         }
+        if self.take_words(&["default", "privileges"]) {
+            return self.alter_default_privileges();
+        }
         if let Some(kind) = self.object_kind() {
             return self.alter_object(kind, position);
         }
@@ -223,17 +226,16 @@ impl TokenCursor<'_> {
             }
         }
         if kind == ObjectKind::View && self.nth_token_is_paren() {
-            let check_option = match self.take_word("set") {
+            let options = match self.take_word("set") {
                 true => self.view_options()?,
                 false => {
                     self.expect_words(&["reset"])?;
-                    for name in self.parenthesized(Self::name)? {
-                        self.check_view_option(&name)?;
-                    }
-                    None
+                    let names = self.parenthesized(Self::name)?;
+                    let unset = names.iter().map(|name| self.unset_view_option(name));
+                    unset.collect::<Result<_>>()?
                 }
             };
-            let action = AlterTableAction::CheckOption(check_option);
+            let action = AlterTableAction::ViewOptions(options);
             let alter = AlterTable { kind, if_exists, name, action };
             return Ok(Statement::AlterTable(Box::new(alter)));
         }

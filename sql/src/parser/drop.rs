@@ -19,6 +19,9 @@ impl TokenCursor<'_> {
         if self.take_word("database") {
             return self.drop_database();
         }
+        if self.is_word("owned") {
+            return self.owned(true);
+        }
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }

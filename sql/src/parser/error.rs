@@ -25,7 +25,6 @@ const JARS: &str = "Use CREATE FUNCTION with LANGUAGE sql or LANGUAGE plpgsql.";
 /// Hints of constructs that are not supported, where another one has the same effect.
 const HINTS: &[(&str, &str)] = &[
     ("ADD JARS or LIST JARS", JARS),
-    ("ALTER DEFAULT", "Use GRANT after an object was created."),
     ("BY NAME", "List the columns of both queries in one order."),
     ("CHECKPOINT", "Use FLUSH table to write the memstores of a table to store files."),
     ("CLUSTER", "Choose a primary key: rows are stored in its order."),
@@ -42,7 +41,6 @@ const HINTS: &[(&str, &str)] = &[
     ("CREATE TEMPORARY FUNCTION", JARS),
     ("DELETE JAR", JARS),
     ("DROP CDC", "Omit the statement. The history of a table is part of it."),
-    ("DROP OWNED", "Use REVOKE and DROP for each object."),
     ("FETCH … PERCENT", "Compare percent_rank() in an outer query."),
     ("GRANT ON LANGUAGE", "Omit the statement. Every role may use all languages."),
     ("GROUP BY ALL", "List the expressions."),
@@ -58,7 +56,6 @@ const HINTS: &[(&str, &str)] = &[
     ("PARTITION OF", "Use CREATE TABLE … SPLIT ON (…), which divides one table into regions."),
     ("PIVOT", "Use aggregates with FILTER (WHERE …)."),
     ("QUALIFY", "Compare the window function in an outer query."),
-    ("REASSIGN", "Use ALTER … OWNER TO for each object."),
     ("ROW_TIMESTAMP", "Write it after PRIMARY KEY, or after the column in PRIMARY KEY (…)."),
     ("TABLESAMPLE", "Use WHERE random() < 0.1."),
     ("TABLESPACE", "Omit it. All objects are in the data directory."),
@@ -69,10 +66,6 @@ const HINTS: &[(&str, &str)] = &[
     ("a modified *", "List the columns."),
     ("an exclusion constraint", "Use UNIQUE, if the operators are =."),
     ("option security_barrier of a view", "Omit it, or copy the rows to another table."),
-    (
-        "option security_invoker of a view",
-        "Omit it. A view reads with the privileges of its owner.",
-    ),
 ];
 
 /// The result of parsing.

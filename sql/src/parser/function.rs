@@ -261,19 +261,19 @@ impl TokenCursor<'_> {
             attributes.cost.replace(self.estimate("COST")?).is_some()
         } else if self.take_word("rows") {
             attributes.rows.replace(self.estimate("ROWS")?).is_some()
-        } else if self.take_words(&["security", "invoker"])
-            || self.take_words(&["external", "security", "invoker"])
-        {
+        } else if self.is_words(&["external", "security"]) || self.is_word("security") {
+            self.take_word("external");
+            self.expect_words(&["security"])?;
             of_functions = false;
-            std::mem::replace(&mut attributes.invoker, true)
+            let is_definer = self.take_word("definer");
+            if !is_definer {
+                self.expect_words(&["invoker"])?;
+            }
+            attributes.security_definer.replace(is_definer).is_some()
         } else if self.is_word("set") || self.is_word("reset") {
             of_functions = false;
             attributes.settings.push(self.setting_clause()?);
             false
-        } else if self.is_word("security") || self.is_word("external") {
-            let what = "SECURITY DEFINER of a function";
-            return Err(ParseError::unsupported(what, position)
-                .with_hint("Omit it, and grant the callers what the function needs."));
         } else {
             return Ok(false);
         };

@@ -540,6 +540,10 @@ impl TokenCursor<'_> {
             "savepoint" => self.savepoint(),
             "release" => self.release(),
             "grant" | "revoke" => self.grant(),
+            "reassign" => {
+                self.advance();
+                self.owned(false)
+            }
             "set" => self.set(),
             "show" => self.show(),
             "reset" => self.reset(),
@@ -607,7 +611,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "listen",
         "load",
         "notify",
-        "reassign",
         "security",
         "increment",
         "check",

@@ -1,11 +1,15 @@
 //! Parsing of CREATE VIEW.
 
 use sqlparser::tokenizer::Token;
+use types::text::TextStyle;
+use types::{DataType, Datum};
 
 use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::{parse_query, quoted};
-use crate::ast::{CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement};
+use crate::ast::{
+    CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement, TableOption, ViewOption,
+};
 
 impl TokenCursor<'_> {
     /// Reads a statement from the word VIEW.
@@ -20,9 +24,9 @@ impl TokenCursor<'_> {
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
-        let mut check_option = None;
+        let mut options = Vec::new();
         if self.take_word("with") {
-            check_option = self.view_options()?;
+            options = self.view_options()?;
         }
         self.expect_words(&["as"])?;
         let mut query = self.source_query()?;
@@ -39,9 +43,10 @@ impl TokenCursor<'_> {
                 self.take_word("cascaded");
             }
             self.expect_words(&["check", "option"])?;
-            check_option = Some(if local { CheckOption::Local } else { CheckOption::Cascaded });
+            let option = if local { CheckOption::Local } else { CheckOption::Cascaded };
+            options.push(ViewOption::Check(Some(option)));
         }
-        let view = CreateView { or_replace, if_not_exists, name, columns, query, check_option };
+        let view = CreateView { or_replace, if_not_exists, name, columns, query, options };
         Ok(Statement::CreateView(Box::new(view)))
     }
 
@@ -56,35 +61,47 @@ impl TokenCursor<'_> {
             .with_hint("Add the columns to the table with ALTER TABLE … ADD."))
     }
 
-    /// Reads `(check_option = …)`.
-    pub(super) fn view_options(&mut self) -> Result<Option<CheckOption>> {
-        let mut check_option = None;
-        for option in self.parenthesized(Self::option)? {
-            self.check_view_option(&option.name)?;
-            let value = match &option.value {
-                OptionValue::String(word) | OptionValue::Word(word) => word.to_ascii_lowercase(),
-                OptionValue::Number(text) => text.clone(),
-                OptionValue::Boolean(on) => on.to_string(),
-            };
-            check_option = Some(match value.as_str() {
-                "local" => CheckOption::Local,
-                "cascaded" => CheckOption::Cascaded,
+    /// Reads `(option = value, …)`.
+    pub(super) fn view_options(&mut self) -> Result<Vec<ViewOption>> {
+        let options = self.parenthesized(Self::option)?;
+        options.iter().map(|option| self.view_option(option)).collect()
+    }
+
+    fn view_option(&self, option: &TableOption) -> Result<ViewOption> {
+        let value = match &option.value {
+            OptionValue::String(word) | OptionValue::Word(word) => word.to_ascii_lowercase(),
+            OptionValue::Number(text) => text.clone(),
+            OptionValue::Boolean(on) => on.to_string(),
+        };
+        let invalid =
+            |message: String| ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None);
+        Ok(match self.unset_view_option(&option.name)? {
+            ViewOption::SecurityInvoker(_) => {
+                let value = boolean(&value).ok_or_else(|| {
+                    let name = &option.name.value;
+                    invalid(format!("invalid value for boolean option \"{name}\": {value}"))
+                })?;
+                ViewOption::SecurityInvoker(Some(value))
+            }
+            ViewOption::Check(_) => match value.as_str() {
+                "local" => ViewOption::Check(Some(CheckOption::Local)),
+                "cascaded" => ViewOption::Check(Some(CheckOption::Cascaded)),
                 _ => {
                     let message =
                         format!("invalid value for enum option \"check_option\": {value}");
-                    return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None)
+                    return Err(invalid(message)
                         .with_detail("Valid values are \"local\" and \"cascaded\"."));
                 }
-            });
-        }
-        Ok(check_option)
+            },
+        })
     }
 
-    /// Rejects unsupported and unknown options of views.
-    pub(super) fn check_view_option(&self, name: &Ident) -> Result<()> {
+    /// Returns the option of a name, without a value.
+    pub(super) fn unset_view_option(&self, name: &Ident) -> Result<ViewOption> {
         match name.value.as_str() {
-            "check_option" => Ok(()),
-            "security_barrier" | "security_invoker" => {
+            "check_option" => Ok(ViewOption::Check(None)),
+            "security_invoker" => Ok(ViewOption::SecurityInvoker(None)),
+            "security_barrier" => {
                 let construct = format!("option {} of a view", name.value);
                 Err(ParseError::unsupported(construct, name.position))
             }
@@ -105,6 +122,14 @@ impl TokenCursor<'_> {
         }
         let query = self.query()?;
         Ok(SourceQuery { query, text: self.text_since(start), position })
+    }
+}
+
+/// Returns the value of a boolean option in any of PostgreSQL's spellings.
+fn boolean(text: &str) -> Option<bool> {
+    match types::text::parse(text, &DataType::Bool, &TextStyle::default()) {
+        Ok(Datum::Bool(value)) => Some(value),
+        _ => None,
     }
 }
 

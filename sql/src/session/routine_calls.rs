@@ -19,7 +19,9 @@ use types::{Batch, Datum};
 use crate::ast::Language;
 use crate::ast::{Statement, Volatility};
 use crate::binder::BodyStatement;
-use crate::catalog::function::Function;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::role::SessionRole;
+use crate::catalog::function::{Function, FunctionRecord};
 use crate::error::{Error, Result};
 use crate::exec::{self, SharedView, memory};
 use crate::planner::statistics::TableSizes;
@@ -201,24 +203,24 @@ impl RoutineExecutor for SessionRoutines {
     }
 }
 
-/// Runs a closure with the SET clauses of a function applied. What it sets in the session itself
-/// remains.
+/// Runs a closure in the environment of a function: with its SET clauses applied and, with SECURITY
+/// DEFINER, as its owner. What it sets in the session itself remains.
 fn with_settings_of<W: DerefMut<Target = StatementExecutor>, T>(
     work: &mut W,
     function: Option<&Arc<Function>>,
     run: impl FnOnce(&mut W) -> Result<T>,
 ) -> Result<T> {
-    let settings = function.map_or(&[][..], |function| function.record.settings.as_slice());
-    if settings.is_empty() {
+    let Some(record) = function.map(|one| &one.record).filter(|one| one.has_own_environment())
+    else {
         return run(work);
-    }
-    let before = work.enter_settings(settings)?;
+    };
+    let before = work.enter_settings(record)?;
     let done = run(work);
-    work.leave_settings(settings, before);
+    work.leave_settings(&record.settings, before);
     done
 }
 
-/// Settings to restore after a function with SET clauses.
+/// Settings to restore after a function with SET clauses or SECURITY DEFINER.
 struct SettingsBefore {
     settings: Settings,
     /// Number of recorded setting changes before the call.
@@ -226,13 +228,20 @@ struct SettingsBefore {
 }
 
 impl StatementExecutor {
-    /// Applies the SET clauses of a function.
-    fn enter_settings(&mut self, settings: &[(String, String)]) -> Result<SettingsBefore> {
+    /// Becomes the owner of a function with SECURITY DEFINER, and applies the SET clauses.
+    fn enter_settings(&mut self, function: &FunctionRecord) -> Result<SettingsBefore> {
         let before =
             SettingsBefore { settings: self.settings.clone(), changes: self.changed.count() };
         self.environment.changed.apply_to(&mut self.settings);
+        let settings = function.settings.as_slice();
         let mut given = settings.iter();
         let catalog = self.catalog();
+        if function.security_definer {
+            let owner = catalog.access(AccessSubject::Function(function.number)).owner;
+            let owner = catalog.role(owner).map(|role| SessionRole::of(role));
+            let missing = || err!(UNDEFINED_OBJECT: "the owner of function \"{}\" does not exist", function.name);
+            self.settings.enter_definer(owner.ok_or_else(missing)?);
+        }
         let set =
             given.try_for_each(|(name, value)| self.settings.set_with(&catalog, name, Some(value)));
         if let Err(error) = set {

@@ -8,6 +8,7 @@ use crate::catalog::name::is_temporary;
 use crate::catalog::table::Table;
 use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, sqlstate};
+use crate::prepared_transactions::PreparedTransactions;
 use crate::rows::Completion;
 use crate::session::{Execution, Session};
 
@@ -26,7 +27,7 @@ impl Session {
             }
             Statement::CommitPrepared(gid) => {
                 self.reject_in_block(tag)?;
-                self.ticket = self.engine.prepared.commit(gid, self.engine.database)?;
+                self.ticket = self.end_prepared(|prepared, by| prepared.commit(gid, by))?;
                 if let Some(ticket) = &self.ticket {
                     self.progress.see(ticket.sequence());
                 }
@@ -34,12 +35,23 @@ impl Session {
             }
             Statement::RollbackPrepared(gid) => {
                 self.reject_in_block(tag)?;
-                self.engine.prepared.rollback(gid, self.engine.database)?;
+                self.end_prepared(|prepared, by| prepared.rollback(gid, by))?;
                 self.forget_ended();
             }
             _ => {}
         }
         Ok(Execution::Done(Completion::new(done)))
+    }
+
+    /// Ends a prepared transaction of this database: one of the current role, or any as a
+    /// superuser.
+    fn end_prepared<T>(
+        &self,
+        end: impl FnOnce(&PreparedTransactions, (u32, &dyn Fn(u32) -> bool)) -> Result<T>,
+    ) -> Result<T> {
+        let (catalog, current) = (self.catalog(), self.settings.roles().current.number);
+        let may_end = |owner: u32| owner == current || catalog.is_superuser(current);
+        end(&self.engine.prepared, (self.engine.database, &may_end))
     }
 
     /// Prepares the transaction of the block; returns `false` if there is none or it has failed.
@@ -95,10 +107,10 @@ impl Session {
 
     fn prepare_open(&mut self, gid: &str) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
-        let owner = self.settings.value("session_authorization").to_owned();
+        let owner = self.settings.roles().current.number;
         let database = self.engine.database;
         self.locks.give_to(&open.transaction)?;
-        let ticket = self.engine.prepared.prepare(gid, (&owner, database), &open.transaction);
+        let ticket = self.engine.prepared.prepare(gid, (owner, database), &open.transaction);
         let ticket = ticket.inspect_err(|_| self.forget_ended())?;
         let floor = open.transaction.required_commit();
         self.ticket = Some(ticket);

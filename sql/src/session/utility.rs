@@ -852,6 +852,7 @@ fn define(
         Statement::Extension(statement) => ddl.change_extensions(statement),
         Statement::Role(statement) => ddl.change_roles(statement),
         Statement::Grant(grant) => ddl.change_privileges(grant),
+        Statement::Owned(statement) => ddl.change_owned(statement),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
         Statement::Drop(drop) => ddl.drop(drop),
         Statement::Rename(rename) => ddl.rename(rename),
@@ -859,7 +860,7 @@ fn define(
         Statement::Comment(comment) => ddl.comment_on(comment),
         Statement::AlterTable(alter) => match &alter.action {
             AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
-            AlterTableAction::CheckOption(option) => ddl.alter_check_option(alter, *option),
+            AlterTableAction::ViewOptions(options) => ddl.alter_view_options(alter, options),
             _ => ddl.alter_coprocessors(alter),
         },
         Statement::CreateView(create) => {
@@ -901,8 +902,9 @@ fn define_schema(
     let mut within = constants.clone();
     within.set_search_path(Arc::clone(&path));
     let outside = std::mem::replace(&mut ddl.path, path);
+    let roles = ddl.become_owner(create)?;
     create.elements.iter().try_for_each(|element| define(ddl, element, (system, &within)))?;
-    ddl.path = outside;
+    (ddl.path, ddl.roles) = (outside, roles);
     Ok(())
 }
 
@@ -930,6 +932,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::Extension(_)
             | Statement::Role(_)
             | Statement::Grant(_)
+            | Statement::Owned(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Rename(_)

@@ -28,6 +28,9 @@ impl Settings {
     /// the session may not become.
     pub fn set_with(&mut self, catalog: &Catalog, name: &str, value: Option<&str>) -> Result<()> {
         match name.to_ascii_lowercase().as_str() {
+            fixed @ ("role" | "session_authorization") if self.roles().is_definer => {
+                bail!(INSUFFICIENT_PRIVILEGE: "cannot set parameter \"{fixed}\" within security-definer function")
+            }
             "role" => {
                 let initial = self.initial_value("role");
                 self.set_role(catalog, value.unwrap_or(&initial))
@@ -85,6 +88,10 @@ impl Settings {
         if !ROLE_SETTINGS.iter().any(|one| one.eq_ignore_ascii_case(name)) {
             return self.set(name, from.show(name).ok().map(|(_, value)| value));
         }
+        if self.roles().is_definer {
+            // The statement around the function has set it.
+            return Ok(());
+        }
         let shared = Arc::make_mut(&mut self.shared);
         shared.roles = Arc::clone(from.roles());
         for name in SHOWN {
@@ -105,6 +112,14 @@ impl Settings {
                 shared.put(index, value);
             }
         }
+    }
+
+    /// Sets the current role to the owner of a function with SECURITY DEFINER. The settings that
+    /// show roles remain, as in PostgreSQL.
+    pub fn enter_definer(&mut self, owner: SessionRole) {
+        let mut roles = SessionRoles::clone(self.roles());
+        (roles.current, roles.is_definer) = (owner, true);
+        Arc::make_mut(&mut self.shared).roles = Arc::new(roles);
     }
 
     /// Sets the roles of a session that a role has opened.

@@ -8,9 +8,7 @@ use types::expr::Expr;
 use types::inverted::InvertedClass;
 use types::{DataType, SqlType};
 
-use crate::ast::{
-    self, CheckOption, Collation, Deferral, IndexMethod, ReferentialAction, TriggerEvent,
-};
+use crate::ast::{self, Collation, Deferral, IndexMethod, ReferentialAction, TriggerEvent};
 use crate::catalog::domain::{Domain, VALUE};
 use crate::catalog::function::FunctionRecord;
 use crate::catalog::record::IndexRecord;
@@ -511,15 +509,6 @@ pub(super) fn action_words(action: ReferentialAction) -> &'static str {
         ReferentialAction::SetNull => "SET NULL",
         ReferentialAction::SetDefault => "SET DEFAULT",
     }
-}
-
-/// Returns the check option of a view.
-pub(super) fn check_option(relation: &SystemRelation) -> Option<&'static str> {
-    let SystemRelationKind::View(view) = &relation.kind else { return None };
-    Some(match view.check_option? {
-        CheckOption::Local => "LOCAL",
-        CheckOption::Cascaded => "CASCADED",
-    })
 }
 
 /// `pg_get_viewdef`

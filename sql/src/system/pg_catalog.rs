@@ -33,6 +33,7 @@ use crate::system::catalog_objects::{
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
+use crate::system::privileges;
 use crate::system::pseudo_types;
 use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
 use crate::system::value::{array, bytes, char, int2, int4, int8, oid, text, text_or_null, vector};
@@ -87,7 +88,8 @@ pub(super) fn rows(
         "pg_cast" => pg_cast::rows(shape),
         "pg_amop" => pg_opclass::operators(shape),
         "pg_operator" => pg_proc::operators(shape),
-        "pg_database" => catalog.databases().map(|one| database(shape, one)).collect(),
+        "pg_database" => catalog.databases().map(|one| database(shape, catalog, one)).collect(),
+        "pg_default_acl" => privileges::future_privileges(shape, catalog),
         "pg_db_role_setting" => {
             catalog.databases().filter_map(|one| database_settings(shape, one)).collect()
         }
@@ -234,8 +236,8 @@ fn options(relation: &SystemRelation, catalog: &Catalog, portable: bool) -> Vec<
         }
         SystemRelationKind::Index(table, index) => index_record(catalog, table, index)
             .map(|index| storage_options::of_index(index, portable)),
-        _ => definition::check_option(relation)
-            .map(|option| vec![("check_option".to_owned(), option.to_lowercase())]),
+        SystemRelationKind::View(view) => Some(view.options()),
+        _ => None,
     }
     .unwrap_or_default()
 }
@@ -438,7 +440,7 @@ fn namespaces(shape: &RelationDefinition, objects: &CatalogObjects, catalog: &Ca
     objects.namespaces.iter().map(row).collect()
 }
 
-fn database(shape: &RelationDefinition, record: &DatabaseRecord) -> Row {
+fn database(shape: &RelationDefinition, catalog: &Catalog, record: &DatabaseRecord) -> Row {
     shape.row([
         ("oid", oid(database_oid(record.oid))),
         ("datname", text(&record.name)),
@@ -451,6 +453,7 @@ fn database(shape: &RelationDefinition, record: &DatabaseRecord) -> Row {
         ("dattablespace", oid(DEFAULT_TABLESPACE)),
         ("datcollate", text("C.UTF-8")),
         ("datctype", text("C.UTF-8")),
+        ("datacl", acl_of(catalog, Some(AccessSubject::Database(record.oid)))),
     ])
 }
 
@@ -512,7 +515,14 @@ fn types(shape: &RelationDefinition, catalog: &Catalog, objects: &CatalogObjects
     let domains = objects.domains.iter();
     let domains = domains.flat_map(|one| {
         let namespace = namespace(&one.record.schema);
-        [domain_row(shape, one, namespace, catalog), domain_array_row(shape, one, namespace)]
+        let rows =
+            [domain_row(shape, one, namespace, catalog), domain_array_row(shape, one, namespace)];
+        rows.map(|row| {
+            row.map(|mut row| {
+                set_owner(shape, &mut row, catalog, one.record.number);
+                row
+            })
+        })
     });
     let pseudo = pseudo_types::rows(shape);
     built_in.chain(pseudo).chain(of_users).chain(domains.flatten()).collect()

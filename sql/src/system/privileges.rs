@@ -2,22 +2,27 @@
 //!
 //! System objects have PostgreSQL's default privileges: all roles may read them.
 
+use std::sync::Arc;
+
 use types::Datum;
 use types::datatype::RegKind;
 use types::function::quote_ident;
 
-use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::Catalog;
+use crate::catalog::access::object_access::{AccessRecord, AccessSubject, FutureSubject};
 use crate::catalog::access::privilege::{
-    Acl, EXECUTE, PUBLIC_ROLE, SELECT, USAGE, privilege_named,
+    Acl, EXECUTE, PUBLIC_ROLE, PrivilegeKind, SELECT, USAGE, privilege_named,
 };
 use crate::error::{Error, Result};
 use crate::system::catalog_objects::{
-    CatalogObjects, SystemRelation, database_of_oid, role_oid, subject_of,
+    CatalogObjects, SystemRelation, acl_list, database_of_oid, hashed_oid, role_oid, schema_oid_of,
+    subject_of,
 };
 use crate::system::functions::{Arguments, oid_at, relation_at};
-use crate::system::value::{array, text};
+use crate::system::relation_definitions::RelationDefinition;
+use crate::system::value::{array, char, oid, text};
 use crate::system::views::{DefinitionContext, roles};
-use crate::system::{SystemContext, pg_catalog, pg_proc, reg_names};
+use crate::system::{Row, SystemContext, pg_catalog, pg_proc, reg_names};
 
 /// Returns the privileges that an inquiry function knows.
 fn privileges_of(function: &str) -> &'static [&'static str] {
@@ -155,7 +160,13 @@ fn held_privileges(
             let schema = catalog.schema(&name);
             of(schema.map(|schema| AccessSubject::Schema(schema.oid)), USAGE)
         }
-        "has_database_privilege" => of(Some(AccessSubject::Database), 0),
+        "has_database_privilege" => {
+            let database = match object.as_str() {
+                Some(name) => catalog.database_named(name),
+                None => database_of_oid(catalog, oid_at(named, 0)),
+            };
+            of(database.map(|one| AccessSubject::Database(one.oid)), 0)
+        }
         "has_function_privilege" => {
             let oid = oid_of_named(source, objects, RegKind::Procedure, object)?;
             let known = catalog.functions().find(|one| Some(one.oid()) == oid);
@@ -265,19 +276,15 @@ fn default_list(viewer: &DefinitionContext<'_>, arguments: Arguments<'_>) -> Res
         Some(Datum::Text(kind)) => kind.to_string(),
         _ => String::new(),
     };
-    let (public, owners) = match kind.as_str() {
-        "c" => ("", ""),
-        "r" => ("", "arwdDxt"),
-        "s" => ("", "rwU"),
-        "d" => ("Tc", "CTc"),
-        "f" => ("X", "X"),
-        "l" | "T" => ("U", "U"),
-        "L" => ("", "rw"),
-        "n" => ("", "UC"),
-        "p" => ("", "sA"),
-        "t" => ("", "C"),
-        "F" | "S" => ("", "U"),
-        other => {
+    let known = kind.chars().next().and_then(PrivilegeKind::of_letter);
+    let (public, owners) = match (kind.as_str(), known) {
+        ("c", _) => ("", ""),
+        ("L", _) => ("", "rw"),
+        ("p", _) => ("", "sA"),
+        ("t", _) => ("", "C"),
+        ("F" | "S", _) => ("", "U"),
+        (_, Some(known)) => (known.descriptor().public, known.descriptor().all),
+        (other, None) => {
             bail!(INTERNAL_ERROR: "unrecognized object type abbreviation: {other}");
         }
     };
@@ -288,6 +295,30 @@ fn default_list(viewer: &DefinitionContext<'_>, arguments: Arguments<'_>) -> Res
     let lists = lists.filter(|(_, privileges)| !privileges.is_empty());
     let item = |(of, privileges)| text(format!("{of}={privileges}/{owner}"));
     Ok(array(lists.map(item).collect()))
+}
+
+/// Returns the rows of ALTER DEFAULT PRIVILEGES.
+pub(super) fn future_privileges(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
+    let row = |(subject, record): (AccessSubject, &Arc<AccessRecord>)| {
+        let AccessSubject::Future(FutureSubject { role, schema, kind }) = subject else {
+            return None;
+        };
+        // Elsewhere the letter of sequences is a small one.
+        let letter = match kind {
+            PrivilegeKind::Sequence => 'S',
+            kind => kind.descriptor().letter,
+        };
+        let schema = catalog.schemas().find(|one| one.oid == schema);
+        let schema_oid = schema.map_or(0, |schema| schema_oid_of(schema));
+        Some(shape.row([
+            ("oid", oid(hashed_oid(role, &format!("{schema_oid} {letter}")))),
+            ("defaclrole", oid(role_oid(role))),
+            ("defaclnamespace", oid(schema_oid)),
+            ("defaclobjtype", char(letter)),
+            ("defaclacl", acl_list(catalog, &record.acl(kind).0)),
+        ]))
+    };
+    catalog.accesses().filter_map(row).collect()
 }
 
 fn role_exists(source: &SystemContext, role: &Datum) -> Result<bool> {

@@ -383,7 +383,7 @@ pub(super) fn prepared_transactions(
             ("transaction", int8(one.transaction)),
             ("gid", text(one.gid)),
             ("prepared", timestamptz(one.prepared_micros)),
-            ("owner", text(one.owner)),
+            ("owner", text_or_null(source.catalog.role(one.owner).map(|role| &role.name))),
             ("database", database_name(&source.catalog, one.database)),
         ])
     };

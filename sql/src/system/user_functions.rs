@@ -193,6 +193,9 @@ fn attributes(function: &Function) -> Vec<String> {
     if record.strict {
         words.push("STRICT".to_owned());
     }
+    if record.security_definer {
+        words.push("SECURITY DEFINER".to_owned());
+    }
     if record.hints.is_leakproof {
         words.push("LEAKPROOF".to_owned());
     }
@@ -319,6 +322,7 @@ pub(super) fn row(
         ("prolang", oid(language(record))),
         ("procost", Datum::Float4(record.shown_cost())),
         ("prorows", Datum::Float4(function.shown_rows())),
+        ("prosecdef", Datum::Bool(record.security_definer)),
         ("proleakproof", Datum::Bool(record.hints.is_leakproof)),
         ("provariadic", oid(variadic.unwrap_or(0))),
         ("prokind", char(if record.is_procedure() { 'p' } else { 'f' })),

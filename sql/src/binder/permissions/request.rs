@@ -3,7 +3,7 @@
 //!
 //! They are collected while the statement is bound, and checked once for each plan: a plan depends
 //! on the current role and on the version of the catalog. The relations in the query of a view are
-//! checked with the privileges of its owner.
+//! checked with the privileges of its owner, unless it has the option `security_invoker`.
 //!
 //! Source: PostgreSQL's `RTEPermissionInfo` and `ExecCheckOneRelPerms` (execMain.c).
 
@@ -11,23 +11,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::privilege::{EXECUTE, INSERT, SELECT, UPDATE, USAGE};
-use crate::catalog::{Catalog, CatalogEntry, ObjectId};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 
 /// The permissions that a statement needs.
 #[derive(Debug, Clone, Default)]
 pub struct PermissionRequests {
     /// By the number of the relation, and the role to check as; `None` for the current role.
-    relations: BTreeMap<(u32, Option<u32>), RelationRequest>,
-    /// The functions that it calls, with the roles to check as.
-    functions: BTreeSet<(u32, Option<u32>)>,
+    relations: RelationRequests,
+    /// The views that the statement writes through, with the relations that they read.
+    written: BTreeSet<u32>,
+    /// The requests of the queries of these views on the relations in `written`, which count only
+    /// if the statement reads one of them.
+    written_reads: RelationRequests,
+    /// The relations and functions that the statement itself names.
+    named: BTreeSet<AccessSubject>,
+    /// The functions that it calls.
+    functions: BTreeSet<u32>,
     /// The system catalogs with secrets that it reads.
     secrets: BTreeSet<&'static str>,
 }
 
+/// The privileges that a statement needs on relations.
+pub(super) type RelationRequests = BTreeMap<(u32, Option<u32>), RelationRequest>;
+
 /// The privileges that a statement needs on a relation.
 #[derive(Debug, Clone, Default)]
-struct RelationRequest {
+pub(super) struct RelationRequest {
     privileges: u32,
     selected: BTreeSet<usize>,
     inserted: BTreeSet<usize>,
@@ -59,9 +69,37 @@ impl PermissionRequests {
         };
     }
 
+    /// Records that the statement writes through a view to a relation.
+    pub fn note_written(&mut self, relation: u32) {
+        self.written.insert(relation);
+    }
+
+    /// Takes the requests on relations, before the query of a view that the statement writes
+    /// through is bound.
+    pub(super) fn take_relations(&mut self) -> RelationRequests {
+        std::mem::take(&mut self.relations)
+    }
+
+    /// Restores the requests on relations; those of the query in between count as described.
+    pub(super) fn restore_relations(&mut self, before: RelationRequests) {
+        let reads = std::mem::replace(&mut self.relations, before);
+        for (key, request) in reads {
+            let to = match self.written.contains(&key.0) {
+                true => &mut self.written_reads,
+                false => &mut self.relations,
+            };
+            to.entry(key).or_default().add(request);
+        }
+    }
+
     /// Requests that a function may be called.
-    pub fn request_call(&mut self, function: u32, check_as: Option<u32>) {
-        self.functions.insert((function, check_as));
+    pub fn request_call(&mut self, function: u32) {
+        self.functions.insert(function);
+    }
+
+    /// Requests that a relation or function may be looked up by name.
+    pub fn request_name(&mut self, subject: AccessSubject) {
+        self.named.insert(subject);
     }
 
     /// Requests that a system catalog may be read.
@@ -89,15 +127,18 @@ impl PermissionRequests {
         if let Some(name) = self.secrets.iter().next().filter(|_| !is_superuser) {
             bail!(INSUFFICIENT_PRIVILEGE: "permission denied for table {name}");
         }
-        for ((number, check_as), request) in &self.relations {
-            if check_as.is_none() && !is_superuser {
-                check_schema(catalog, role, *number)?;
-            }
+        for named in self.named.iter().filter(|_| !is_superuser) {
+            check_schema(catalog, role, *named)?;
+        }
+        let reads_written = self.relations.iter().any(|((number, _), request)| {
+            request.privileges & SELECT != 0 && self.written.contains(number)
+        });
+        let written_reads = self.written_reads.iter().filter(|_| reads_written);
+        for ((number, check_as), request) in self.relations.iter().chain(written_reads) {
             request.check(catalog, (check_as.unwrap_or(role), *number))?;
         }
-        for (number, check_as) in &self.functions {
+        for number in &self.functions {
             let subject = AccessSubject::Function(*number);
-            let role = check_as.unwrap_or(role);
             if catalog.privileges_on(role, subject).0 & EXECUTE == 0 {
                 return Err(catalog.denied(subject));
             }
@@ -107,6 +148,13 @@ impl PermissionRequests {
 }
 
 impl RelationRequest {
+    fn add(&mut self, other: RelationRequest) {
+        self.privileges |= other.privileges;
+        self.selected.extend(other.selected);
+        self.inserted.extend(other.inserted);
+        self.updated.extend(other.updated);
+    }
+
     fn check(&self, catalog: &Catalog, (role, relation): (u32, u32)) -> Result<()> {
         let subject = AccessSubject::Relation(relation);
         let missing = self.privileges & !catalog.privileges_on(role, subject).0;
@@ -136,10 +184,10 @@ fn column_count(catalog: &Catalog, relation: u32) -> usize {
     catalog.table(relation).map_or_else(of_view, |table| table.columns.len())
 }
 
-/// Checks that a role may look up names in the schema of a relation.
-fn check_schema(catalog: &Catalog, role: u32, relation: u32) -> Result<()> {
-    let ids = [ObjectId::Table(relation), ObjectId::View(relation), ObjectId::Sequence(relation)];
-    let name = ids.into_iter().find_map(|id| catalog.object(&CatalogEntry::Object(id))?.name());
+/// Checks that a role may look up names in the schema of a relation or function.
+fn check_schema(catalog: &Catalog, role: u32, named: AccessSubject) -> Result<()> {
+    let object = catalog.object_of(named).map(CatalogEntry::Object);
+    let name = object.and_then(|entry| catalog.object(&entry)?.name());
     let Some(schema) = name.and_then(|name| catalog.schema(&name.schema)) else { return Ok(()) };
     let subject = AccessSubject::Schema(schema.oid);
     let is_own = crate::catalog::name::is_temporary(&schema.name);

@@ -1,7 +1,8 @@
 //! Owners and privileges of objects, as a property of each object that differs from the default.
 //!
 //! An object without a record belongs to the bootstrap superuser and has the default privileges;
-//! schema `public` belongs to the owner of the database.
+//! schema `public` belongs to the owner of the database. The owner and the privileges of a database
+//! are in its own record, which all catalogs have.
 
 use store::codec::tagged::UnknownFields;
 
@@ -22,8 +23,21 @@ pub enum AccessSubject {
     Type(u32),
     /// A function, by its number.
     Function(u32),
-    /// The database.
-    Database,
+    /// A database, by its number.
+    Database(u32),
+    /// The privileges of objects that are created later.
+    Future(FutureSubject),
+}
+
+/// The subject of `ALTER DEFAULT PRIVILEGES`, whose record belongs to the role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FutureSubject {
+    /// The number of the role that creates the objects.
+    pub role: u32,
+    /// The number of the schema that they are created in; 0 for all schemas.
+    pub schema: u32,
+    /// Their kind.
+    pub kind: PrivilegeKind,
 }
 
 /// The owner and the privileges of an object.
@@ -40,12 +54,14 @@ pub struct AccessRecord {
 }
 
 impl AccessSubject {
-    /// Returns the number of the object; `None` for the database.
+    /// Returns the number of the object, or of the schema of future objects; `None` for those of
+    /// all schemas.
     pub fn number(self) -> Option<u32> {
         match self {
             AccessSubject::Relation(number) | AccessSubject::Schema(number) => Some(number),
             AccessSubject::Type(number) | AccessSubject::Function(number) => Some(number),
-            AccessSubject::Database => None,
+            AccessSubject::Database(number) => Some(number),
+            AccessSubject::Future(FutureSubject { schema, .. }) => (schema != 0).then_some(schema),
         }
     }
 
@@ -56,10 +72,15 @@ impl AccessSubject {
             AccessSubject::Schema(_) => b'h',
             AccessSubject::Type(_) => b'e',
             AccessSubject::Function(_) => b'f',
-            AccessSubject::Database => b'd',
+            AccessSubject::Database(_) => b'd',
+            AccessSubject::Future(_) => b'n',
         };
-        let number = self.number().unwrap_or(0);
-        [ACCESS_PREFIX, &[letter], &number.to_be_bytes()].concat()
+        let number = self.number().unwrap_or(0).to_be_bytes();
+        let AccessSubject::Future(future) = self else {
+            return [ACCESS_PREFIX, &[letter], &number].concat();
+        };
+        let kind = [future.kind.descriptor().letter as u8];
+        [ACCESS_PREFIX, &[letter], &number, &future.role.to_be_bytes(), &kind].concat()
     }
 
     /// Returns the subject of a key without its prefix.
@@ -68,14 +89,19 @@ impl AccessSubject {
     ///
     /// XX001 if the key is damaged.
     pub fn of_key(key: &[u8]) -> Result<AccessSubject> {
-        let found = key.split_first().and_then(|(letter, number)| {
-            let number = u32::from_be_bytes(number.try_into().ok()?);
-            Some(match letter {
-                b'r' => AccessSubject::Relation(number),
-                b'h' => AccessSubject::Schema(number),
-                b'e' => AccessSubject::Type(number),
-                b'f' => AccessSubject::Function(number),
-                b'd' if number == 0 => AccessSubject::Database,
+        let found = key.split_first().and_then(|(letter, rest)| {
+            let (number, rest) = rest.split_first_chunk()?;
+            let number = u32::from_be_bytes(*number);
+            Some(match (letter, rest) {
+                (b'r', []) => AccessSubject::Relation(number),
+                (b'h', []) => AccessSubject::Schema(number),
+                (b'e', []) => AccessSubject::Type(number),
+                (b'f', []) => AccessSubject::Function(number),
+                (b'n', [role @ .., kind]) => AccessSubject::Future(FutureSubject {
+                    role: u32::from_be_bytes(role.try_into().ok()?),
+                    schema: number,
+                    kind: PrivilegeKind::of_letter(char::from(*kind))?,
+                }),
                 _ => return None,
             })
         });

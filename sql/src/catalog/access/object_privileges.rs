@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::access::object_access::{AccessRecord, AccessSubject};
+use crate::catalog::access::object_access::{AccessRecord, AccessSubject, FutureSubject};
 use crate::catalog::access::privilege::{self, Acl, AclRecord, PrivilegeKind};
 use crate::catalog::access::role::{DATABASE_OWNER_ROLE, READ_ALL_DATA_ROLE, WRITE_ALL_DATA_ROLE};
 use crate::catalog::name::BOOTSTRAP_ROLE;
@@ -20,8 +20,8 @@ impl AccessSubject {
             ObjectId::Schema(number) => AccessSubject::Schema(number),
             ObjectId::Type(number) => AccessSubject::Type(number),
             ObjectId::Function(number) => AccessSubject::Function(number),
-            // The owner of a database is in its record.
-            ObjectId::Role(_) | ObjectId::Database(_) => return None,
+            ObjectId::Database(number) => AccessSubject::Database(number),
+            ObjectId::Role(_) => return None,
         })
     }
 }
@@ -30,29 +30,70 @@ impl Catalog {
     /// Returns the owner and the privileges of an object.
     pub fn access(&self, subject: AccessSubject) -> Arc<AccessRecord> {
         match self.object(&CatalogEntry::Access(subject)) {
-            Some(CatalogObject::Access(_, record)) if subject == AccessSubject::Database => {
-                // Its owner is in the record of the database.
-                let owner = self.default_access(subject).owner;
-                Arc::new(AccessRecord { owner, ..AccessRecord::clone(record) })
-            }
             Some(CatalogObject::Access(_, record)) => Arc::clone(record),
             _ => Arc::new(self.default_access(subject)),
         }
     }
 
-    /// Returns the owner and the privileges of an object that were never changed.
+    /// Returns the owner and the privileges of an object without a record of them.
     fn default_access(&self, subject: AccessSubject) -> AccessRecord {
+        if let AccessSubject::Database(number) = subject
+            && let Some(database) = self.database(number)
+        {
+            let (owner, acl) = (database.owner(), database.acl.clone());
+            return AccessRecord { owner, acl, ..AccessRecord::default() };
+        }
         if subject != AccessSubject::Schema(PUBLIC_OID) {
-            let of_database = || self.database(self.database).map(|one| one.owner());
-            let is_database = subject == AccessSubject::Database;
-            let owner = is_database.then(of_database).flatten().unwrap_or(BOOTSTRAP_ROLE);
-            return AccessRecord { owner, ..AccessRecord::default() };
+            return AccessRecord { owner: BOOTSTRAP_ROLE, ..AccessRecord::default() };
         }
         let owner = DATABASE_OWNER_ROLE;
         let mut acl = Acl::default_of(PrivilegeKind::Schema, owner);
         let (privileges, grantee) = (privilege::USAGE, privilege::PUBLIC_ROLE);
         acl.grant(AclRecord { grantee, grantor: owner, privileges, grantable: 0 });
         AccessRecord { owner, acl: Some(acl.0), ..AccessRecord::default() }
+    }
+
+    /// Returns the owners and privileges of the databases.
+    pub fn database_accesses(&self) -> impl Iterator<Item = (AccessSubject, Arc<AccessRecord>)> {
+        let subjects = self.databases().map(|one| AccessSubject::Database(one.oid));
+        subjects.map(|subject| (subject, self.access(subject)))
+    }
+
+    /// Returns the privileges that a new object of a role has, if they are not those that all
+    /// objects of the kind have by default. `schema`: the number of its schema, or 0.
+    pub fn future_acl(&self, kind: PrivilegeKind, role: u32, schema: u32) -> Option<Acl> {
+        let stored = |schema| {
+            let subject = AccessSubject::Future(FutureSubject { role, schema, kind });
+            match self.object(&CatalogEntry::Access(subject)) {
+                Some(CatalogObject::Access(_, record)) => Some(record.acl(kind)),
+                _ => None,
+            }
+        };
+        let of_schema = (schema != 0).then(|| stored(schema)).flatten();
+        let default = Acl::default_of(kind, role).sorted();
+        let mut acl = stored(0).unwrap_or_else(|| default.clone());
+        for item in of_schema.map(|acl| acl.0).into_iter().flatten() {
+            acl.grant(item);
+        }
+        Some(acl.sorted()).filter(|acl| *acl != default)
+    }
+
+    /// Returns the object of a subject; `None` for objects that are created later.
+    pub fn object_of(&self, subject: AccessSubject) -> Option<ObjectId> {
+        Some(match subject {
+            AccessSubject::Relation(number) if self.table(number).is_some() => {
+                ObjectId::Table(number)
+            }
+            AccessSubject::Relation(number) if self.view(number).is_some() => {
+                ObjectId::View(number)
+            }
+            AccessSubject::Relation(number) => ObjectId::Sequence(number),
+            AccessSubject::Schema(number) => ObjectId::Schema(number),
+            AccessSubject::Type(number) => ObjectId::Type(number),
+            AccessSubject::Function(number) => ObjectId::Function(number),
+            AccessSubject::Database(number) => ObjectId::Database(number),
+            AccessSubject::Future(_) => return None,
+        })
     }
 
     /// Returns the stored owners and privileges.
@@ -74,7 +115,8 @@ impl Catalog {
             AccessSubject::Schema(_) => PrivilegeKind::Schema,
             AccessSubject::Type(_) => PrivilegeKind::Type,
             AccessSubject::Function(_) => PrivilegeKind::Function,
-            AccessSubject::Database => PrivilegeKind::Database,
+            AccessSubject::Database(_) => PrivilegeKind::Database,
+            AccessSubject::Future(future) => future.kind,
         }
     }
 
@@ -131,6 +173,17 @@ impl Catalog {
         err!(INSUFFICIENT_PRIVILEGE: "must be owner of {noun} {name}")
     }
 
+    /// Returns the noun of objects that are created later.
+    fn future_noun(&self, subject: AccessSubject) -> &'static str {
+        match self.privilege_kind(subject) {
+            PrivilegeKind::Sequence => "default privileges on new sequences",
+            PrivilegeKind::Function => "default privileges on new functions",
+            PrivilegeKind::Type => "default privileges on new types",
+            PrivilegeKind::Schema => "default privileges on new schemas",
+            _ => "default privileges on new relations",
+        }
+    }
+
     /// Returns the noun and the name of an object in messages on privileges.
     pub fn described(&self, subject: AccessSubject) -> (&'static str, String) {
         match subject {
@@ -159,9 +212,16 @@ impl Catalog {
                 };
                 (noun, function.map(|one| one.record.name.clone()).unwrap_or_default())
             }
-            AccessSubject::Database => {
-                let database = self.database(self.database);
+            AccessSubject::Database(number) => {
+                let database = self.database(number);
                 ("database", database.map(|one| one.name.clone()).unwrap_or_default())
+            }
+            AccessSubject::Future(FutureSubject { role, schema, .. }) => {
+                let role = self.role(role).map(|one| one.name.as_str()).unwrap_or_default();
+                let schema = self.schemas().find(|one| one.oid == schema);
+                let schema = schema.map(|one| format!(" in schema {}", one.name));
+                let name = format!("belonging to role {role}{}", schema.unwrap_or_default());
+                (self.future_noun(subject), name)
             }
         }
     }

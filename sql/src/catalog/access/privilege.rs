@@ -6,8 +6,6 @@
 
 pub use types::system::PRIVILEGES;
 
-use crate::catalog::name::BOOTSTRAP_ROLE;
-
 /// INSERT
 pub const INSERT: u32 = 1;
 /// SELECT
@@ -30,6 +28,8 @@ pub const USAGE: u32 = 1 << 8;
 pub const CREATE: u32 = 1 << 9;
 /// TEMPORARY
 pub const TEMPORARY: u32 = 1 << 10;
+/// CONNECT
+pub const CONNECT: u32 = 1 << 11;
 
 /// The properties that all objects of a kind have in common.
 #[derive(Debug)]
@@ -94,6 +94,11 @@ impl PrivilegeKind {
             PrivilegeKind::Type => kind!("type", 'T', "U", "U"),
             PrivilegeKind::Language => kind!("language", 'l', "U", "U"),
         }
+    }
+
+    /// Returns the kind of a letter.
+    pub fn of_letter(letter: char) -> Option<PrivilegeKind> {
+        PrivilegeKind::ALL.into_iter().find(|kind| kind.descriptor().letter == letter)
     }
 
     /// Returns all privileges of the kind.
@@ -258,16 +263,16 @@ impl Acl {
         }
     }
 
-    /// Removes a role, as a grantee and as a grantor.
-    pub fn forget(&mut self, role: u32) {
-        self.0.retain(|item| item.grantee != role && item.grantor != role);
+    /// Returns the list in the order of grantees and grantors.
+    #[must_use]
+    pub fn sorted(mut self) -> Acl {
+        self.0.sort_by_key(|item| (item.grantee, item.grantor));
+        self
     }
 }
 
 /// The number of PUBLIC in lists of privileges.
 pub const PUBLIC_ROLE: u32 = 0;
-
-const _: () = assert!(PUBLIC_ROLE != BOOTSTRAP_ROLE);
 
 #[cfg(test)]
 mod tests {
@@ -284,7 +289,8 @@ mod tests {
             assert_eq!(kind.all().count_ones() as usize, descriptor.all.len(), "{kind:?}");
             assert_eq!(kind.public() & !kind.all(), 0, "{kind:?}");
         }
-        assert_eq!((SELECT, EXECUTE, TEMPORARY), (bits("r"), bits("X"), bits("T")));
+        assert_eq!((SELECT, EXECUTE), (bits("r"), bits("X")));
+        assert_eq!((TEMPORARY, CONNECT), (bits("T"), bits("c")));
         assert_eq!(privilege_named("temp"), Some(TEMPORARY));
     }
 

@@ -12,11 +12,14 @@ use std::sync::Arc;
 use store::codec::tagged::UnknownFields;
 
 use crate::ast::RoleAttribute;
+use crate::catalog::access::privilege::PUBLIC_ROLE;
 pub use crate::catalog::name::BOOTSTRAP_ROLE;
 use crate::catalog::name::OWNER;
 
 /// The key prefix of roles.
 pub const ROLES_PREFIX: &[u8] = b"g";
+
+const _: () = assert!(PUBLIC_ROLE != BOOTSTRAP_ROLE);
 
 /// The number of role `pg_database_owner`, whose only member is the owner of the database.
 pub const DATABASE_OWNER_ROLE: u32 = 100;
@@ -103,8 +106,10 @@ pub struct SessionRoles {
     pub authenticated: SessionRole,
     /// The role of SET SESSION AUTHORIZATION: `session_user`.
     pub session: SessionRole,
-    /// The role of SET ROLE: `current_user`.
+    /// The role of SET ROLE, or the owner of a function with SECURITY DEFINER: `current_user`.
     pub current: SessionRole,
+    /// True within a function with SECURITY DEFINER, which cannot set the roles.
+    pub is_definer: bool,
 }
 
 impl Default for SessionRoles {
@@ -124,7 +129,12 @@ impl SessionRole {
 impl SessionRoles {
     /// Returns the roles of a session that a role has opened.
     pub fn of(role: SessionRole) -> SessionRoles {
-        SessionRoles { authenticated: role.clone(), session: role.clone(), current: role }
+        SessionRoles {
+            authenticated: role.clone(),
+            session: role.clone(),
+            current: role,
+            is_definer: false,
+        }
     }
 }
 

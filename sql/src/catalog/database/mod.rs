@@ -8,6 +8,7 @@ use store::TableId;
 use store::codec::tagged::UnknownFields;
 
 use crate::ast::DATABASE;
+use crate::catalog::access::privilege::AclRecord;
 
 /// The prefix of the keys of databases in the shared catalog.
 pub const DATABASES_PREFIX: &[u8] = b"l";
@@ -40,6 +41,8 @@ pub struct DatabaseRecord {
     pub connection_limit: Option<u32>,
     /// Settings of `ALTER DATABASE … SET`, with their values.
     pub settings: Vec<(String, String)>,
+    /// Its privileges; `None` for the default ones.
+    pub acl: Option<Vec<AclRecord>>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::name::SearchPath;
@@ -355,6 +356,9 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
         }
         Some(CatalogObject::Role(role)) => {
             found.extend(role.member_of.iter().map(|one| one.role));
+        }
+        Some(CatalogObject::Database(database)) => {
+            found.extend(catalog.access(AccessSubject::Database(database.oid)).roles());
         }
         Some(CatalogObject::Access(subject, record)) => {
             found.extend(subject.number());

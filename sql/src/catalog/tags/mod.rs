@@ -37,7 +37,7 @@ use crate::catalog::trigger::TriggerRecord;
 
 tagged_fields!(DatabaseRecord {
     1 oid, 2 name, 3 catalog_table, 4 owner, 5 is_template, 6 rejects_connections,
-    7 connection_limit, 8 settings,
+    7 connection_limit, 8 settings, 9 acl,
 } unknown);
 
 tagged_fields!(SchemaRecord { 1 oid, 2 name } unknown);
@@ -96,6 +96,7 @@ tagged_enum!(CoprocessorKind { 0 Observer, 1 Endpoint });
 
 tagged_fields!(ViewRecord {
     1 oid, 2 schema, 3 name, 4 columns, 5 text, 6 relations, 7 search_path, 8 check_option,
+    9 security_invoker,
 } unknown);
 tagged_fields!(ViewColumnRecord { 1 name, 2 type_oid, 3 modifier, 4 default } unknown);
 tagged_fields!(ViewRelation { 1 schema, 2 name, 3 oid, 4 columns, 5 used } unknown);
@@ -118,6 +119,7 @@ tagged_fields!(DomainRecord {
 tagged_fields!(FunctionRecord {
     1 number, 2 schema, 3 name, 4 parameters, 5 returns, 6 volatility, 7 strict, 8 body,
     9 search_path, 10 kind, 11 more, 12 is_expression, 13 hints, 14 language, 15 settings,
+    16 security_definer,
 } unknown);
 tagged_fields!(ParameterRecord { 1 name, 2 type_oid, 3 default } unknown);
 tagged_enum!(ReturnRecord { 0 Value(type_oid), 1 Set(type_oid), 2 Table(columns) });

@@ -242,6 +242,7 @@ fn view() -> ViewRecord {
         relations: vec![relation],
         search_path: vec![text("public")],
         check_option: Some(CheckOption::Cascaded),
+        security_invoker: Some(true),
         unknown: unknown(),
     }
 }
@@ -280,6 +281,7 @@ fn function() -> FunctionRecord {
         hints,
         language: Language::PlPgSql,
         settings: pairs("search_path", "public"),
+        security_definer: true,
         unknown: unknown(),
     }
 }
@@ -376,6 +378,7 @@ fn samples() -> Vec<RecordSample> {
     };
     let coprocessors = CoprocessorRecords { attached: vec![coprocessor], unknown: unknown() };
     let schema = SchemaRecord { oid: 2_200, name: text("public"), unknown: unknown() };
+    let grant = |grantee| AclRecord { grantee, grantor: 1_010, privileges: 2, grantable: 2 };
     let database = DatabaseRecord {
         oid: 1_001,
         name: text("shop"),
@@ -385,6 +388,7 @@ fn samples() -> Vec<RecordSample> {
         rejects_connections: true,
         connection_limit: Some(20),
         settings: pairs("work_mem", "8MB"),
+        acl: Some(vec![grant(0)]),
         unknown: unknown(),
     };
     let comment = CommentRecord { text: text("…"), unknown: unknown() };
@@ -400,7 +404,6 @@ fn samples() -> Vec<RecordSample> {
         member_of: vec![membership],
         unknown: unknown(),
     };
-    let grant = |grantee| AclRecord { grantee, grantor: 1_010, privileges: 2, grantable: 2 };
     let access = AccessRecord {
         owner: 1_010,
         acl: Some(vec![grant(0), grant(1_011)]),

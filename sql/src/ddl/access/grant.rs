@@ -7,7 +7,7 @@ use crate::ast::{
 };
 use crate::catalog::access::object_access::{AccessRecord, AccessSubject};
 use crate::catalog::access::privilege::{
-    Acl, AclRecord, PUBLIC_ROLE, PrivilegeKind, names_of, privilege_named,
+    Acl, AclRecord, DependentPrivileges, PUBLIC_ROLE, PrivilegeKind, names_of, privilege_named,
 };
 use crate::catalog::object::Object;
 use crate::catalog::{Catalog, CatalogRelation, ObjectId};
@@ -16,7 +16,7 @@ use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 /// The object of a grant: with the kind that the statement says.
-type GrantTarget = (AccessSubject, PrivilegeKind);
+pub(in crate::ddl) type GrantTarget = (AccessSubject, PrivilegeKind);
 
 impl Ddl<'_> {
     /// Executes GRANT or REVOKE.
@@ -36,6 +36,9 @@ impl Ddl<'_> {
             Grantee::Role(role) => Ok(self.named_role(&catalog, role)?.number),
         });
         let grantees: Vec<u32> = grantees.collect::<Result<_>>()?;
+        if let GrantObjects::Future(objects) = &grant.objects {
+            return self.change_future_privileges(grant, objects, &grantees);
+        }
         for target in self.grant_targets(&catalog, &grant.objects)? {
             self.change_privileges_on(grant, target, &grantees)?;
         }
@@ -76,12 +79,7 @@ impl Ddl<'_> {
                     let Some(database) = database else {
                         bail!(INVALID_CATALOG_NAME: "database \"{}\" does not exist", name.value);
                     };
-                    if database.oid != catalog.database {
-                        let what = "GRANT on another database";
-                        let hint = "Connect to that database and grant there.";
-                        return Err(Error::not_supported(what, hint));
-                    }
-                    found.push((AccessSubject::Database, PrivilegeKind::Database));
+                    found.push((AccessSubject::Database(database.oid), PrivilegeKind::Database));
                 }
             }
             GrantObjects::AllTables(schemas) => {
@@ -110,6 +108,7 @@ impl Ddl<'_> {
                     found.extend(targets.map(|subject| (subject, PrivilegeKind::Function)));
                 }
             }
+            GrantObjects::Future(_) => {}
         }
         Ok(found)
     }
@@ -141,7 +140,7 @@ impl Ddl<'_> {
         Ok(Some((subject, catalog.privilege_kind(subject))))
     }
 
-    fn change_privileges_on(
+    pub(in crate::ddl) fn change_privileges_on(
         &mut self,
         grant: &GrantStatement,
         (subject, kind): GrantTarget,
@@ -230,6 +229,11 @@ impl Ddl<'_> {
         if usable == 0 {
             let (held, _) = catalog.privileges_on(role, subject);
             let (of_columns, _) = acl.held_by(|one| catalog.has_privileges_of(role, one));
+            if held | of_columns == 0 && catalog.privilege_kind(subject) == PrivilegeKind::Table {
+                // As in PostgreSQL, also for a view.
+                let (_, name) = catalog.described(subject);
+                bail!(INSUFFICIENT_PRIVILEGE: "permission denied for table {name}");
+            }
             if held | of_columns == 0 {
                 return Err(catalog.denied(subject));
             }
@@ -261,10 +265,7 @@ impl Ddl<'_> {
             let held = if grant.is_revoke && grant.grant_option { 0 } else { usable };
             let item = AclRecord { grantee: *grantee, grantor, privileges: held, grantable };
             if grant.is_revoke {
-                acl.revoke(&item, (owner, grant.cascade)).map_err(|_| {
-                    err!(DEPENDENT_OBJECTS_STILL_EXIST: "dependent privileges exist";
-                        hint "Use CASCADE to revoke them too.")
-                })?;
+                acl.revoke(&item, (owner, grant.cascade)).map_err(dependent_privileges)?;
                 continue;
             }
             if !acl.stays_grantable(&item, owner) {
@@ -274,6 +275,12 @@ impl Ddl<'_> {
         }
         Ok(Some(acl))
     }
+}
+
+/// Returns the error of a REVOKE without CASCADE on which other privileges depend.
+pub(in crate::ddl) fn dependent_privileges(_: DependentPrivileges) -> Error {
+    err!(DEPENDENT_OBJECTS_STILL_EXIST: "dependent privileges exist";
+        hint "Use CASCADE to revoke them too.")
 }
 
 /// A change of a list of privileges.

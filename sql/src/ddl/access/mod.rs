@@ -1,5 +1,7 @@
 //! Statements on roles, owners and privileges.
 
+mod future;
 mod grant;
+mod owned;
 mod owner;
 pub(super) mod role;

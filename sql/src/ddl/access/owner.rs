@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use crate::ast::Role;
 use crate::catalog::access::object_access::{AccessRecord, AccessSubject};
-use crate::catalog::access::privilege::{self, PrivilegeKind};
+use crate::catalog::access::privilege::{self, AclRecord, PrivilegeKind};
 use crate::catalog::access::role::{BOOTSTRAP_ROLE, RoleRecord};
+use crate::catalog::database::DatabaseRecord;
 use crate::catalog::name::is_temporary;
 use crate::catalog::object::Object;
+use crate::catalog::object::references::types_of;
+use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::{Catalog, CatalogEntry, CatalogObject, ObjectId};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
@@ -74,8 +77,33 @@ impl Ddl<'_> {
         catalog: &Catalog,
         privilege: u32,
     ) -> Result<()> {
-        let held = catalog.privileges_on(self.roles.current.number, AccessSubject::Database).0;
-        if held & privilege == 0 { Err(catalog.denied(AccessSubject::Database)) } else { Ok(()) }
+        let subject = AccessSubject::Database(catalog.database);
+        let held = catalog.privileges_on(self.roles.current.number, subject).0;
+        if held & privilege == 0 { Err(catalog.denied(subject)) } else { Ok(()) }
+    }
+
+    /// Checks that the current role may use the types that an object has and did not have before.
+    pub(in crate::ddl) fn check_used_types(
+        &self,
+        (before, after): (&Catalog, &Catalog),
+        entry: &CatalogEntry,
+    ) -> Result<()> {
+        let role = self.roles.current.number;
+        if self.changes_others || after.is_superuser(role) {
+            return Ok(());
+        }
+        let used: Vec<u32> = types_of(before, entry).iter().map(|one| one.type_oid).collect();
+        let new = types_of(after, entry).into_iter().map(|one| one.type_oid);
+        for oid in new.filter(|oid| !used.contains(oid)) {
+            let Some(created) = after.type_of_oid(oid) else { continue };
+            let subject = AccessSubject::Type(created.number());
+            let held = after.privileges_on(role, subject).0;
+            if held & privilege::USAGE == 0 && after.created_type(created.number()).is_some() {
+                let shown = after.display_type(created, &self.path);
+                bail!(INSUFFICIENT_PRIVILEGE: "permission denied for type {shown}");
+            }
+        }
+        Ok(())
     }
 
     /// Stores the owner and the privileges of an object; no row if they are the default ones.
@@ -84,6 +112,15 @@ impl Ddl<'_> {
         subject: AccessSubject,
         record: AccessRecord,
     ) -> Result<()> {
+        if let AccessSubject::Database(number) = subject {
+            let catalog = self.changes.catalog(self.engine);
+            let Some(database) = catalog.database(number) else { return Ok(()) };
+            let owner = (record.owner != BOOTSTRAP_ROLE).then_some(record.owner);
+            let changed =
+                DatabaseRecord { owner, acl: record.acl, ..DatabaseRecord::clone(database) };
+            return self
+                .with_others(|ddl| ddl.store_object(CatalogObject::Database(Arc::new(changed))));
+        }
         let default = AccessRecord { owner: BOOTSTRAP_ROLE, ..AccessRecord::default() };
         match record == default && !matches!(subject, AccessSubject::Schema(_)) {
             true => self.remove_object(&CatalogEntry::Access(subject)),
@@ -93,15 +130,30 @@ impl Ddl<'_> {
 
     /// Gives a new object to the current role.
     pub(in crate::ddl) fn own_new_object(&mut self, id: ObjectId) -> Result<()> {
-        let role = self.roles.current.number;
-        let Some(subject) = AccessSubject::of(id).filter(|_| role != BOOTSTRAP_ROLE) else {
-            return Ok(());
-        };
         let catalog = self.changes.catalog(self.engine);
-        if catalog.object(&CatalogEntry::Access(subject)).is_some() {
+        let subject = AccessSubject::of(id);
+        let is_owned = subject.is_some_and(|subject| {
+            // The record of a database has its owner, and temporary schemas have none.
+            matches!(subject, AccessSubject::Database(_))
+                || matches!(subject, AccessSubject::Schema(one) if is_temporary_schema(&catalog, one))
+                || catalog.object(&CatalogEntry::Access(subject)).is_some()
+        });
+        if is_owned { Ok(()) } else { self.own_as(id, self.roles.current.number) }
+    }
+
+    /// Gives a new object to a role, with the privileges that its new objects have.
+    pub(in crate::ddl) fn own_as(&mut self, id: ObjectId, owner: u32) -> Result<()> {
+        let Some(subject) = AccessSubject::of(id) else { return Ok(()) };
+        let catalog = self.changes.catalog(self.engine);
+        let name = Object::Whole(id).name(&catalog).map(|name| name.schema);
+        let schema = name.and_then(|schema| catalog.schema(&schema)).map_or(0, |one| one.oid);
+        let kind = catalog.privilege_kind(subject);
+        let acl = catalog.future_acl(kind, owner, schema);
+        if acl.is_none() && owner == BOOTSTRAP_ROLE {
             return Ok(());
         }
-        self.store_access(subject, AccessRecord { owner: role, ..AccessRecord::default() })
+        let acl = acl.map(|acl| acl.0);
+        self.store_access(subject, AccessRecord { owner, acl, ..AccessRecord::default() })
     }
 
     /// `OWNER TO`
@@ -143,7 +195,12 @@ impl Ddl<'_> {
     }
 
     /// Checks that the current role may give an object to another role.
-    fn check_may_give(&self, catalog: &Catalog, object: &Object, to: &RoleRecord) -> Result<()> {
+    pub(in crate::ddl) fn check_may_give(
+        &self,
+        catalog: &Catalog,
+        object: &Object,
+        to: &RoleRecord,
+    ) -> Result<()> {
         let role = self.roles.current.number;
         if catalog.is_superuser(role) {
             return Ok(());
@@ -187,19 +244,65 @@ impl Ddl<'_> {
         catalog: &Catalog,
         role: &RoleRecord,
     ) -> Option<Error> {
-        let mut lines = Vec::new();
-        for (subject, record) in catalog.accesses() {
-            let (noun, name) = catalog.described(subject);
+        let mut lines: Vec<(u32, String)> = Vec::new();
+        let has = |items: &[AclRecord]| {
+            items.iter().any(|item| [item.grantee, item.grantor].contains(&role.number))
+        };
+        let stored = catalog.accesses().map(|(subject, record)| (subject, Arc::clone(record)));
+        for (subject, record) in stored.chain(catalog.database_accesses()) {
+            let what = || self.described_subject(catalog, subject);
+            // As in PostgreSQL, oldest objects first.
+            let at = match subject {
+                AccessSubject::Future(_) => u32::MAX,
+                AccessSubject::Schema(PUBLIC_OID) => 0,
+                other => other.number().unwrap_or(0),
+            };
             if record.owner == role.number {
-                lines.push(format!("owner of {noun} {name}"));
-            } else if record.roles().any(|one| one == role.number) {
-                lines.push(format!("privileges for {noun} {name}"));
+                lines.push((at, format!("owner of {}", what())));
+                continue;
+            }
+            if record.acl.as_ref().is_some_and(|acl| has(acl)) {
+                lines.push((at, format!("privileges for {}", what())));
+            }
+            for (position, _) in record.columns.iter().filter(|(_, acl)| has(acl)) {
+                let column = column_name(catalog, subject, *position as usize);
+                lines.push((at, format!("privileges for column {column} of {}", what())));
             }
         }
-        let detail = (!lines.is_empty()).then(|| lines.join("\n"))?;
-        let name = &role.name;
-        let error = err!(DEPENDENT_OBJECTS_STILL_EXIST:
-            "role \"{name}\" cannot be dropped because some objects depend on it");
-        Some(error.with_detail(detail))
+        lines.sort_by_key(|(at, _)| *at);
+        let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+        (!lines.is_empty()).then(|| depends(role, lines.join("\n")))
     }
+
+    /// Returns the description of a subject in the detail of an error.
+    fn described_subject(&self, catalog: &Catalog, subject: AccessSubject) -> String {
+        let object = catalog.object_of(subject).map(Object::Whole);
+        match object.filter(|object| object.kind(catalog).is_some()) {
+            Some(object) => object.describe(catalog, &self.path),
+            None => {
+                let (noun, name) = catalog.described(subject);
+                format!("{noun} {name}")
+            }
+        }
+    }
+}
+
+/// Returns the error for a role on which objects depend.
+pub(in crate::ddl) fn depends(role: &RoleRecord, detail: String) -> Error {
+    let name = &role.name;
+    let error = err!(DEPENDENT_OBJECTS_STILL_EXIST:
+        "role \"{name}\" cannot be dropped because some objects depend on it");
+    error.with_detail(detail)
+}
+
+/// Returns the name of a column of a relation.
+fn column_name(catalog: &Catalog, subject: AccessSubject, position: usize) -> String {
+    let number = subject.number().unwrap_or(0);
+    let of_table = catalog.table(number).and_then(|table| table.columns.get(position));
+    let of_view = || catalog.view(number)?.columns.get(position).map(|one| one.name.clone());
+    of_table.map(|one| one.name.clone()).or_else(of_view).unwrap_or_default()
+}
+
+fn is_temporary_schema(catalog: &Catalog, number: u32) -> bool {
+    catalog.schemas().any(|one| one.oid == number && is_temporary(&one.name))
 }

@@ -274,11 +274,10 @@ impl Ddl<'_> {
             let name = &role.name;
             bail!(DEPENDENT_OBJECTS_STILL_EXIST: "cannot drop role {name} because it is required by the database system");
         }
-        if let Some(owned) = catalog.databases().find(|one| one.owner() == role.number) {
-            bail!(DEPENDENT_OBJECTS_STILL_EXIST: "role \"{}\" cannot be dropped because some objects depend on it", role.name;
-                detail "owner of database {}", owned.name);
-        }
         if let Some(error) = self.dependents_of_role(catalog, role) {
+            return Err(error);
+        }
+        if let Some(error) = self.dependents_elsewhere(catalog, role)? {
             return Err(error);
         }
         let members = self.changes.catalog(self.engine);

@@ -18,6 +18,7 @@ use crate::ast::{
     AlterDatabaseAction, DatabaseOption, DatabaseStatement, Ident, OptionName, OptionValue,
     OptionsChange, Role, RoleAttribute, SettingClause, TableOption,
 };
+use crate::catalog::access::privilege::Acl;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::database::{DEFAULT_DATABASE, DatabaseRecord};
 use crate::catalog::name::BOOTSTRAP_ROLE;
@@ -107,6 +108,11 @@ impl Ddl<'_> {
                     bail!(INSUFFICIENT_PRIVILEGE: "permission denied to change owner of database");
                 }
                 changed.owner = (owner != BOOTSTRAP_ROLE).then_some(owner);
+                if let Some(items) = changed.acl.take() {
+                    let mut acl = Acl(items);
+                    acl.change_owner(record.owner(), owner);
+                    changed.acl = Some(acl.0);
+                }
             }
             AlterDatabaseAction::Options(options) => {
                 let read = DatabaseOptions::of_alter(options)?;

@@ -1,10 +1,12 @@
-//! Parsing of GRANT and REVOKE of privileges on objects.
+//! Parsing of GRANT and REVOKE of privileges on objects, of ALTER DEFAULT PRIVILEGES, and of
+//! statements on the objects that roles own.
 
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
 use crate::ast::{
-    GrantObjects, GrantStatement, Grantee, Ident, ObjectKind, Statement, WrittenPrivilege,
+    FutureKind, FutureObjects, GrantObjects, GrantStatement, Grantee, Ident, ObjectKind,
+    OwnedAction, OwnedStatement, Statement, WrittenPrivilege,
 };
 use crate::parser::cursor::TokenCursor;
 use crate::parser::error::{ParseError, Result};
@@ -12,6 +14,57 @@ use crate::parser::error::{ParseError, Result};
 impl TokenCursor<'_> {
     /// Reads the rest of GRANT or REVOKE of privileges.
     pub(in crate::parser) fn grant_privileges(&mut self, is_revoke: bool) -> Result<Statement> {
+        self.grant_on(is_revoke, Self::grant_objects)
+    }
+
+    /// Reads the rest of ALTER DEFAULT PRIVILEGES.
+    pub(in crate::parser) fn alter_default_privileges(&mut self) -> Result<Statement> {
+        let (mut roles, mut schemas) = (None, None);
+        loop {
+            let position = self.position();
+            let again = if self.take_words(&["for", "role"]) || self.take_words(&["for", "user"]) {
+                roles.replace(self.list(Self::role)?).is_some()
+            } else if self.take_words(&["in", "schema"]) {
+                schemas.replace(self.list(Self::name)?).is_some()
+            } else {
+                break;
+            };
+            if again {
+                return Err(ParseError::syntax("conflicting or redundant options", position));
+            }
+        }
+        let is_revoke = self.is_word("revoke");
+        if !is_revoke && !self.is_word("grant") {
+            return Err(self.unexpected());
+        }
+        self.advance();
+        let (roles, schemas) = (roles.unwrap_or_default(), schemas.unwrap_or_default());
+        self.grant_on(is_revoke, |cursor| {
+            let found = FutureKind::ALL.into_iter().find(|(word, _)| cursor.take_word(word));
+            let (_, kind) = found.ok_or_else(|| cursor.unexpected())?;
+            Ok(GrantObjects::Future(FutureObjects { roles, schemas, kind }))
+        })
+    }
+
+    /// Reads the rest of REASSIGN OWNED or DROP OWNED.
+    pub(in crate::parser) fn owned(&mut self, is_drop: bool) -> Result<Statement> {
+        self.expect_words(&["owned", "by"])?;
+        let roles = self.list(Self::role)?;
+        let action = match is_drop {
+            true => OwnedAction::Drop(self.cascade()),
+            false => {
+                self.expect_words(&["to"])?;
+                OwnedAction::Reassign(self.role()?)
+            }
+        };
+        Ok(Statement::Owned(Box::new(OwnedStatement { roles, action })))
+    }
+
+    fn grant_on(
+        &mut self,
+        is_revoke: bool,
+        objects: impl FnOnce(&mut Self) -> Result<GrantObjects>,
+    ) -> Result<Statement> {
         let of_option = is_revoke && self.take_words(&["grant", "option", "for"]);
         let (mut privileges, mut all_columns) = (Vec::new(), Vec::new());
         if self.take_word("all") {
@@ -23,11 +76,12 @@ impl TokenCursor<'_> {
             privileges = self.list(Self::written_privilege)?;
         }
         self.expect_words(&["on"])?;
-        let objects = self.grant_objects()?;
+        let objects = objects(self)?;
+        let is_future = matches!(objects, GrantObjects::Future(_));
         self.expect_words(&[if is_revoke { "from" } else { "to" }])?;
         let grantees = self.list(Self::grantee)?;
         let with_option = !is_revoke && self.take_words(&["with", "grant", "option"]);
-        let granted_by = match self.take_words(&["granted", "by"]) {
+        let granted_by = match !is_future && self.take_words(&["granted", "by"]) {
             true => Some(self.role()?),
             false => None,
         };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::CONNECT;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::session::{Session, SessionOptions};
@@ -11,13 +13,19 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 3D000 if the database was dropped meanwhile; 53300 if it has as many sessions as its
-    /// CONNECTION LIMIT.
+    /// 3D000 if the database was dropped meanwhile; 42501 without the privilege CONNECT; 53300 if
+    /// it has as many sessions as its CONNECTION LIMIT.
     pub fn connect(engine: &Arc<Engine>, options: SessionOptions) -> Result<Session> {
         let mut session = Session::open(engine, options);
         let Some(record) = engine.record().filter(|_| engine.is_open()) else {
             bail!(INVALID_CATALOG_NAME: "the database of the connection was dropped");
         };
+        let (catalog, role) = (session.catalog(), session.activity.role.number);
+        let subject = AccessSubject::Database(record.oid);
+        if catalog.privileges_on(role, subject).0 & CONNECT == 0 {
+            bail!(INSUFFICIENT_PRIVILEGE: "permission denied for database \"{}\"", record.name;
+                detail "User does not have CONNECT privilege.");
+        }
         let others = engine.sessions.others_in(record.oid, session.process_id);
         if record.connection_limit.is_some_and(|limit| others >= limit as usize) {
             bail!(TOO_MANY_CONNECTIONS: "too many connections for database \"{}\"", record.name);

@@ -135,10 +135,10 @@ impl Session {
         };
         let catalog = self.catalog();
         let function = catalog.function(routine.number);
-        // A procedure with SET clauses cannot end the transaction and is executed like a
-        // function.
+        // A procedure with SET clauses or SECURITY DEFINER cannot end the transaction and is
+        // executed like a function.
         let is_own = |one: &&Arc<Function>| {
-            one.record.language == Language::PlPgSql && one.record.settings.is_empty()
+            one.record.language == Language::PlPgSql && !one.record.has_own_environment()
         };
         let Some(function) = function.filter(is_own) else {
             return Ok(None);

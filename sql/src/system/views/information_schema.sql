@@ -122,7 +122,8 @@ from information_schema._routines;
 
 create view information_schema._routines as
 select p.oid, n.nspname, p.proname, p.proname || '_' || p.oid as specific_name, p.prokind, p.prorettype, p.prosrc,
-    p.prolang, p.provolatile, p.proisstrict, p.proallargtypes, p.proargtypes, p.proargmodes, p.proargnames
+    p.prolang, p.provolatile, p.proisstrict, p.proallargtypes, p.proargtypes, p.proargmodes, p.proargnames,
+    p.proowner, p.proacl, p.prosecdef
 from pg_proc p left join pg_namespace n on n.oid = p.pronamespace
 where p.prolang <> 12;
 
@@ -136,8 +137,8 @@ create view information_schema.information_schema_catalog_name as
 select current_database() as catalog_name;
 
 create view information_schema.schemata as
-select current_database() as catalog_name, nspname as schema_name, 'bennu' as schema_owner
-from (select oid, nspname from pg_namespace union all select 13001, 'bennu') n
+select current_database() as catalog_name, nspname as schema_name, pg_get_userbyid(nspowner) as schema_owner
+from (select oid, nspname, nspowner from pg_namespace union all select 13001, 'bennu', 10) n
 order by oid;
 
 create view information_schema.tables as
@@ -300,7 +301,8 @@ select current_database() as specific_catalog, p.nspname as specific_schema, p.s
     upper(l.lanname) as external_language, 'GENERAL' as parameter_style,
     case p.provolatile when 'i' then 'YES' else 'NO' end as is_deterministic, 'MODIFIES' as sql_data_access,
     case when p.prokind <> 'p' then case when p.proisstrict then 'YES' else 'NO' end end as is_null_call,
-    'YES' as schema_level_routine, 0 as max_dynamic_result_sets, 'INVOKER' as security_type, 'NO' as as_locator,
+    'YES' as schema_level_routine, 0 as max_dynamic_result_sets,
+    case when p.prosecdef then 'DEFINER' else 'INVOKER' end as security_type, 'NO' as as_locator,
     'NO' as is_udt_dependent
 from information_schema._routines p
     left join pg_language l on l.oid = p.prolang
@@ -316,8 +318,8 @@ select current_database() as specific_catalog, p.nspname as specific_schema, p.s
 from information_schema._parameters p
     left join information_schema._types t on t.oid = p.type_oid;
 
-create view information_schema.enabled_roles as
-select 'bennu' as role_name;
+create view information_schema.enabled_roles with (cached = off) as
+select rolname as role_name from pg_roles where pg_has_role(oid, 'USAGE');
 
 create view information_schema.character_sets as
 select 'UTF8' as character_set_name, 'UCS' as character_repertoire, 'UTF8' as form_of_use,
@@ -390,64 +392,136 @@ create view information_schema.collation_character_set_applicability as
 select collation_catalog, collation_schema, collation_name, 'UTF8' as character_set_name
 from information_schema.collations;
 
--- There are no access control lists: the owner has all privileges, and PUBLIC has those that PostgreSQL grants by
--- default. It may read system relations, use types and execute functions.
-create view information_schema._owner_and_public as
-select * from (values ('bennu', 'YES'), ('PUBLIC', 'NO')) v (grantee, is_grantable);
-
-create view information_schema.table_privileges as
-select 'bennu' as grantor, case when r.is_system then 'PUBLIC' else 'bennu' end as grantee,
-    current_database() as table_catalog, r.nspname as table_schema, r.relname as table_name, p.privilege_type,
-    case when r.is_system then 'NO' else 'YES' end as is_grantable,
-    case p.privilege_type when 'SELECT' then 'YES' else 'NO' end as with_hierarchy
-from information_schema._relations r
-    cross join unnest(
-        array['INSERT', 'SELECT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']
-    ) p (privilege_type)
-where r.relkind in ('r', 'v') and (not r.is_system or p.privilege_type = 'SELECT');
-
-create view information_schema.column_privileges as
-select 'bennu' as grantor, case when a.objid < 16384 then 'PUBLIC' else 'bennu' end as grantee,
-    current_database() as table_catalog, a.nspname as table_schema, a.relname as table_name, a.attname as column_name,
-    p.privilege_type, case when a.objid < 16384 then 'NO' else 'YES' end as is_grantable
-from information_schema._typed a
-    cross join unnest(array['INSERT', 'SELECT', 'UPDATE', 'REFERENCES']) p (privilege_type)
-where a.relkind in ('r', 'v') and (a.objid >= 16384 or p.privilege_type = 'SELECT');
-
-create view information_schema.routine_privileges as
-select 'bennu' as grantor, g.grantee, current_database() as specific_catalog, p.nspname as specific_schema,
-    p.specific_name, current_database() as routine_catalog, p.nspname as routine_schema, p.proname as routine_name,
-    'EXECUTE' as privilege_type, g.is_grantable
-from information_schema._routines p cross join information_schema._owner_and_public g;
-
-create view information_schema.udt_privileges as
-select 'bennu' as grantor, g.grantee, current_database() as udt_catalog, n.nspname as udt_schema,
-    c.relname as udt_name, 'TYPE USAGE' as privilege_type, g.is_grantable
+-- Privileges of relations, of their columns, of functions and of types, with OIDs of roles; 0 is PUBLIC. All roles may
+-- read system relations.
+create view information_schema._relation_grants as
+select c.oid, n.nspname, c.relname, c.relkind, c.relowner, x.grantor, x.grantee, x.privilege_type,
+    x.is_grantable or pg_has_role(x.grantee, c.relowner, 'USAGE') as is_grantable
 from pg_class c
     left join pg_namespace n on n.oid = c.relnamespace
-    cross join information_schema._owner_and_public g
-where c.relkind in ('r', 'v', 'm', 'c') and c.oid >= 16384;
+    cross join lateral aclexplode(
+        coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
+    ) x
+where c.relkind in ('r', 'v', 'S') and c.oid >= 16384
+union all
+select r.oid, r.nspname, r.relname, r.relkind, 10, 10, 0, 'SELECT', false
+from information_schema._relations r
+where r.is_system and r.relkind <> 'c';
 
-create view information_schema.usage_privileges as
-select 'bennu' as grantor, g.grantee, current_database() as object_catalog, d.nspname as object_schema,
-    d.typname as object_name, 'DOMAIN' as object_type, 'USAGE' as privilege_type, g.is_grantable
-from information_schema._types d cross join information_schema._owner_and_public g
-where d.typtype = 'd';
+create view information_schema._column_grants as
+select r.nspname, r.relname, a.attname, r.grantor, r.grantee, r.privilege_type, r.is_grantable
+from information_schema._relation_grants r
+    join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+where r.relkind in ('r', 'v') and r.privilege_type in ('INSERT', 'SELECT', 'UPDATE', 'REFERENCES')
+union
+select n.nspname, c.relname, a.attname, x.grantor, x.grantee, x.privilege_type,
+    x.is_grantable or pg_has_role(x.grantee, c.relowner, 'USAGE')
+from pg_attribute a
+    join pg_class c on c.oid = a.attrelid
+    left join pg_namespace n on n.oid = c.relnamespace
+    cross join lateral aclexplode(a.attacl) x
+where c.relkind in ('r', 'v') and a.attnum > 0 and not a.attisdropped;
 
-create view information_schema.role_table_grants as
-select * from information_schema.table_privileges;
+create view information_schema._routine_grants as
+select r.nspname, r.specific_name, r.proname, x.grantor, x.grantee,
+    x.is_grantable or pg_has_role(x.grantee, r.proowner, 'USAGE') as is_grantable
+from information_schema._routines r
+    cross join lateral aclexplode(coalesce(r.proacl, acldefault('f', r.proowner))) x;
 
-create view information_schema.role_column_grants as
-select * from information_schema.column_privileges;
+create view information_schema._type_grants as
+select n.nspname, t.typname, t.typtype, x.grantor, x.grantee,
+    x.is_grantable or pg_has_role(x.grantee, t.typowner, 'USAGE') as is_grantable
+from pg_type t
+    left join pg_namespace n on n.oid = t.typnamespace
+    cross join lateral aclexplode(coalesce(t.typacl, acldefault('T', t.typowner))) x
+where t.typtype in ('c', 'd');
 
-create view information_schema.role_routine_grants as
-select * from information_schema.routine_privileges;
+create view information_schema.table_privileges with (cached = off) as
+select pg_get_userbyid(grantor) as grantor, case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee) end as grantee,
+    current_database() as table_catalog, nspname as table_schema, relname as table_name, privilege_type,
+    case when is_grantable then 'YES' else 'NO' end as is_grantable,
+    case privilege_type when 'SELECT' then 'YES' else 'NO' end as with_hierarchy
+from information_schema._relation_grants
+where relkind in ('r', 'v') and (grantee = 0 or pg_has_role(grantor, 'USAGE') or pg_has_role(grantee, 'USAGE'));
 
-create view information_schema.role_udt_grants as
-select * from information_schema.udt_privileges;
+create view information_schema.column_privileges with (cached = off) as
+select pg_get_userbyid(grantor) as grantor, case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee) end as grantee,
+    current_database() as table_catalog, nspname as table_schema, relname as table_name, attname as column_name,
+    privilege_type, case when is_grantable then 'YES' else 'NO' end as is_grantable
+from information_schema._column_grants
+where grantee = 0 or pg_has_role(grantor, 'USAGE') or pg_has_role(grantee, 'USAGE');
 
-create view information_schema.role_usage_grants as
-select * from information_schema.usage_privileges;
+create view information_schema.routine_privileges with (cached = off) as
+select pg_get_userbyid(grantor) as grantor, case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee) end as grantee,
+    current_database() as specific_catalog, nspname as specific_schema, specific_name,
+    current_database() as routine_catalog, nspname as routine_schema, proname as routine_name,
+    'EXECUTE' as privilege_type, case when is_grantable then 'YES' else 'NO' end as is_grantable
+from information_schema._routine_grants
+where grantee = 0 or pg_has_role(grantor, 'USAGE') or pg_has_role(grantee, 'USAGE');
+
+create view information_schema.udt_privileges with (cached = off) as
+select pg_get_userbyid(grantor) as grantor, case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee) end as grantee,
+    current_database() as udt_catalog, nspname as udt_schema, typname as udt_name, 'TYPE USAGE' as privilege_type,
+    case when is_grantable then 'YES' else 'NO' end as is_grantable
+from information_schema._type_grants
+where typtype = 'c' and (grantee = 0 or pg_has_role(grantor, 'USAGE') or pg_has_role(grantee, 'USAGE'));
+
+create view information_schema.usage_privileges with (cached = off) as
+select pg_get_userbyid(grantor) as grantor, case grantee when 0 then 'PUBLIC' else pg_get_userbyid(grantee) end as grantee,
+    current_database() as object_catalog, nspname as object_schema, object_name, object_type,
+    'USAGE' as privilege_type, case when is_grantable then 'YES' else 'NO' end as is_grantable
+from (
+        select grantor, grantee, nspname, typname as object_name, 'DOMAIN' as object_type, is_grantable
+        from information_schema._type_grants
+        where typtype = 'd'
+        union all
+        select grantor, grantee, nspname, relname, 'SEQUENCE', is_grantable
+        from information_schema._relation_grants
+        where relkind = 'S' and privilege_type = 'USAGE'
+        union all
+        select c.collowner, 0, n.nspname, c.collname, 'COLLATION', false
+        from pg_collation c left join pg_namespace n on n.oid = c.collnamespace
+    ) g
+where grantee = 0 or pg_has_role(grantor, 'USAGE') or pg_has_role(grantee, 'USAGE');
+
+-- The privileges that the enabled roles have or have granted.
+create view information_schema.role_table_grants with (cached = off) as
+select * from information_schema.table_privileges
+where grantor in (select role_name from information_schema.enabled_roles)
+    or grantee in (select role_name from information_schema.enabled_roles);
+
+create view information_schema.role_column_grants with (cached = off) as
+select * from information_schema.column_privileges
+where grantor in (select role_name from information_schema.enabled_roles)
+    or grantee in (select role_name from information_schema.enabled_roles);
+
+create view information_schema.role_routine_grants with (cached = off) as
+select * from information_schema.routine_privileges
+where grantor in (select role_name from information_schema.enabled_roles)
+    or grantee in (select role_name from information_schema.enabled_roles);
+
+create view information_schema.role_udt_grants with (cached = off) as
+select * from information_schema.udt_privileges
+where grantor in (select role_name from information_schema.enabled_roles)
+    or grantee in (select role_name from information_schema.enabled_roles);
+
+create view information_schema.role_usage_grants with (cached = off) as
+select * from information_schema.usage_privileges
+where grantor in (select role_name from information_schema.enabled_roles)
+    or grantee in (select role_name from information_schema.enabled_roles);
+
+create view information_schema.applicable_roles with (cached = off) as
+select pg_get_userbyid(m.member) as grantee, pg_get_userbyid(m.roleid) as role_name,
+    case when m.admin_option then 'YES' else 'NO' end as is_grantable
+from (
+        select member, roleid, admin_option from pg_auth_members
+        union
+        select datdba, 'pg_database_owner'::regrole::oid, false from pg_database where datname = current_database()
+    ) m
+where pg_has_role(m.member, 'USAGE');
+
+create view information_schema.administrable_role_authorizations with (cached = off) as
+select * from information_schema.applicable_roles where is_grantable = 'YES';
 
 create view information_schema.triggers as
 select current_database() as trigger_catalog, n.nspname as trigger_schema, t.tgname as trigger_name,
