@@ -24,6 +24,15 @@ const OBJECTS: &str = "
     GRANT CREATE, USAGE ON SCHEMA public TO eve;
     CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
     CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fires();
+    CREATE FUNCTION as_owner() RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT count(*) FROM t';
+    CREATE FUNCTION rows_as_owner() RETURNS SETOF t LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT * FROM t';
+    CREATE FUNCTION writes_as_owner() RETURNS int LANGUAGE plpgsql SECURITY DEFINER
+        AS 'BEGIN UPDATE t SET b = ''z''; RETURN 1; END';
+    CREATE PROCEDURE deletes_as_owner() LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN DELETE FROM t WHERE a > 100; END';
+    CREATE VIEW i WITH (security_invoker = true) AS SELECT a, b FROM t;
+    CREATE VIEW over_i AS SELECT a, b FROM i;
+    CREATE DOMAIN amount AS int;
+    REVOKE USAGE ON TYPE amount FROM PUBLIC;
     REVOKE EXECUTE ON ALL ROUTINES IN SCHEMA public FROM PUBLIC;
     CREATE FUNCTION reads_t() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM t); END';
     CREATE FUNCTION reads_v() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM v); END';
@@ -35,6 +44,9 @@ const ALL: &[&str] = &["t", "v", "m", "s"];
 const WITH_COLUMNS: &[&str] = &["t", "v", "m"];
 const WRITABLE: &[&str] = &["t", "v"];
 const TABLE: &[&str] = &["t"];
+
+/// Views that need the privileges on `t`, too, of the role that reads them.
+const OF_INVOKER: &[&str] = &["i", "over_i"];
 
 /// The paths to relations: privilege, relations, and the statements, in which `{}` is the relation.
 const PATHS: &[(&str, &[&str], &str)] = &[
@@ -113,6 +125,25 @@ const OTHERS: &[(&str, &str)] = &[
     ("EXECUTE ON FUNCTION f()", "SELECT * FROM f()"),
     ("EXECUTE ON FUNCTION f()", "DO 'BEGIN PERFORM f(); END'"),
     ("EXECUTE ON PROCEDURE p()", "CALL p()"),
+    ("EXECUTE ON FUNCTION as_owner()", "SELECT as_owner()"),
+    ("EXECUTE ON FUNCTION as_owner()", "SELECT a FROM note WHERE as_owner() = 9"),
+    ("EXECUTE ON FUNCTION rows_as_owner()", "SELECT * FROM rows_as_owner()"),
+    ("EXECUTE ON FUNCTION rows_as_owner()", "SELECT count(*) FROM rows_as_owner() WHERE a = 1"),
+    ("EXECUTE ON FUNCTION writes_as_owner()", "BEGIN;; SELECT writes_as_owner();; ROLLBACK"),
+    ("EXECUTE ON PROCEDURE deletes_as_owner()", "CALL deletes_as_owner()"),
+    ("EXECUTE ON PROCEDURE deletes_as_owner()", "DO 'BEGIN CALL deletes_as_owner(); END'"),
+    ("USAGE ON TYPE amount", "BEGIN;; CREATE TABLE x (a amount);; ROLLBACK"),
+    ("USAGE ON TYPE amount", "BEGIN;; CREATE DOMAIN x AS amount;; ROLLBACK"),
+    ("USAGE ON TYPE amount", "BEGIN;; CREATE TYPE x AS (a amount);; ROLLBACK"),
+    ("USAGE ON TYPE amount", "BEGIN;; CREATE VIEW x AS SELECT 1::amount AS a;; ROLLBACK"),
+    (
+        "USAGE ON TYPE amount",
+        "BEGIN;; CREATE FUNCTION x(amount) RETURNS int LANGUAGE sql AS 'SELECT 1';; ROLLBACK",
+    ),
+    (
+        "USAGE ON TYPE amount",
+        "BEGIN;; CREATE TABLE x (a int);; ALTER TABLE x ADD b amount[];; ROLLBACK",
+    ),
     ("USAGE ON SCHEMA own", "SELECT * FROM own.t"),
     ("CREATE ON SCHEMA own", "BEGIN;; CREATE TABLE own.x (a int);; ROLLBACK"),
     ("CREATE ON SCHEMA own", "BEGIN;; CREATE SEQUENCE own.x;; ROLLBACK"),
@@ -128,6 +159,21 @@ const OTHERS: &[(&str, &str)] = &[
     ("SELECT (b) ON t", "SELECT count(*) FROM t"),
     ("UPDATE (b) ON t", "BEGIN;; UPDATE t SET b = 'y';; ROLLBACK"),
     ("INSERT (a) ON t", "BEGIN;; INSERT INTO t (a) VALUES (300);; ROLLBACK"),
+];
+
+/// Objects that are created later: what is granted on their kind, their definition, and a path to
+/// one of them.
+const FUTURE: &[(&str, &str, &str)] = &[
+    ("SELECT ON TABLES", "TABLE x (a int)", "SELECT * FROM x"),
+    ("INSERT ON TABLES", "TABLE x (a int)", "INSERT INTO x VALUES (1)"),
+    ("SELECT ON TABLES", "VIEW x AS SELECT 1 AS a", "SELECT * FROM x"),
+    ("SELECT ON TABLES", "MATERIALIZED VIEW x AS SELECT 1 AS a", "SELECT * FROM x"),
+    ("USAGE ON SEQUENCES", "SEQUENCE x", "SELECT nextval('x')"),
+    ("EXECUTE ON FUNCTIONS", "FUNCTION x() RETURNS int LANGUAGE sql AS 'SELECT 1'", "SELECT x()"),
+    ("EXECUTE ON ROUTINES", "PROCEDURE x() LANGUAGE sql AS 'SELECT 1'", "CALL x()"),
+    ("USAGE ON TYPES", "TYPE x AS ENUM ('a')", "BEGIN;; CREATE TABLE y (a x);; ROLLBACK"),
+    ("USAGE ON TYPES", "DOMAIN x AS int", "BEGIN;; CREATE TABLE y (a x);; ROLLBACK"),
+    ("CREATE ON SCHEMAS", "SCHEMA x", "BEGIN;; CREATE TABLE x.y (a int);; ROLLBACK"),
 ];
 
 /// Statements that only the owner may execute.
@@ -235,6 +281,13 @@ async fn access_paths_need_their_privilege() {
             // The value of a sequence is defined by another privilege.
             let granted = granted.chain(path.contains("currval").then(|| "USAGE ON s".to_owned()));
             cases.push((granted.collect(), path));
+        }
+        for view in OF_INVOKER.iter().filter(|_| relations.contains(&"v")) {
+            let all = privileges.split(", ").flat_map(|one| [*view, "t"].map(|of| (one, of)));
+            let granted = all.map(|(one, of)| format!("{one} ON {of}")).collect();
+            if !path.contains("reads_") {
+                cases.push((granted, path.replace("{}", view)));
+            }
         }
     }
     cases.extend(
@@ -385,5 +438,111 @@ async fn triggers_need_privileges_of_table_and_function() {
     ] {
         root.batch_execute(grant).await.unwrap();
         assert_eq!(is_allowed(&eve, create).await, Ok(expected), "{grant}");
+    }
+}
+
+#[tokio::test]
+async fn default_privileges_apply_to_new_objects() {
+    let (_server, root, eve) = start().await;
+    let nothing = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+        ALTER DEFAULT PRIVILEGES REVOKE USAGE ON TYPES FROM PUBLIC";
+    root.batch_execute(nothing).await.unwrap();
+    let mut wrong = Vec::new();
+    for scope in ["", "IN SCHEMA public "] {
+        for (granted, definition, path) in FUTURE {
+            if granted.contains("SCHEMAS") && !scope.is_empty() {
+                continue;
+            }
+            let (verb, kind) =
+                (format!("{scope}GRANT {granted} TO eve"), definition.split(' ').next());
+            let kind = kind.filter(|kind| *kind != "MATERIALIZED").unwrap_or("MATERIALIZED VIEW");
+            let back = format!("{scope}REVOKE {granted} FROM eve");
+            for (change, expected) in [(None, false), (Some(&verb), true), (Some(&back), false)] {
+                if let Some(change) = change {
+                    root.batch_execute(&format!("ALTER DEFAULT PRIVILEGES {change}"))
+                        .await
+                        .unwrap();
+                }
+                root.batch_execute(&format!("CREATE {definition}")).await.unwrap();
+                if granted.contains("SCHEMAS") {
+                    root.batch_execute("GRANT USAGE ON SCHEMA x TO eve").await.unwrap();
+                }
+                let outcome = is_allowed(&eve, path).await;
+                if outcome != Ok(expected) {
+                    wrong.push(format!("{change:?} {definition}: {outcome:?} {path}"));
+                }
+                root.batch_execute(&format!("DROP {kind} x")).await.unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A connection needs CONNECT on its database, and a temporary object TEMPORARY.
+#[tokio::test]
+async fn privileges_on_databases_are_checked() {
+    let (server, root, eve) = start().await;
+    root.batch_execute("CREATE DATABASE shop").await.unwrap();
+    root.batch_execute("REVOKE ALL ON DATABASE shop, bennu FROM PUBLIC").await.unwrap();
+    let config = |user: &str, database: &str| {
+        let config = connection_string(server.address());
+        config.replace("user=bennu", &format!("user={user}")) + &format!(" dbname={database}")
+    };
+    for database in ["shop", "bennu"] {
+        let refused = tokio_postgres::connect(&config("eve", database), NoTls).await.err().unwrap();
+        let refused = refused.as_db_error().unwrap();
+        assert_eq!(refused.code().code(), "42501");
+        assert_eq!(refused.message(), format!("permission denied for database \"{database}\""));
+        assert!(tokio_postgres::connect(&config("bennu", database), NoTls).await.is_ok());
+    }
+    let temporary = "BEGIN;; CREATE TEMPORARY TABLE x (a int);; ROLLBACK";
+    assert_eq!(is_allowed(&eve, temporary).await, Ok(false));
+    root.batch_execute("GRANT CONNECT ON DATABASE shop TO eve").await.unwrap();
+    root.batch_execute("GRANT TEMPORARY ON DATABASE bennu TO eve").await.unwrap();
+    assert!(tokio_postgres::connect(&config("eve", "shop"), NoTls).await.is_ok());
+    assert!(tokio_postgres::connect(&config("eve", "bennu"), NoTls).await.is_err());
+    assert_eq!(is_allowed(&eve, temporary).await, Ok(true));
+    // Another database has objects of the role.
+    let (shop, connection) =
+        tokio_postgres::connect(&config("bennu", "shop"), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    shop.batch_execute("CREATE ROLE ben; CREATE TABLE x (a int); GRANT SELECT ON x TO ben")
+        .await
+        .unwrap();
+    let refused = root.batch_execute("DROP ROLE ben").await.unwrap_err();
+    let refused = refused.as_db_error().unwrap();
+    assert_eq!(refused.code().code(), "2BP01");
+    assert_eq!(refused.detail(), Some("1 object in database shop"));
+    shop.batch_execute("DROP OWNED BY ben").await.unwrap();
+    root.batch_execute("DROP ROLE ben").await.unwrap();
+}
+
+/// Another role than that which prepared a transaction cannot end it, unless it is a superuser.
+#[tokio::test]
+async fn prepared_transactions_are_ended_by_their_role() {
+    let (_server, root, eve) = start().await;
+    root.batch_execute("CREATE ROLE ben").await.unwrap();
+    let prepare =
+        |gid: &str| format!("BEGIN; INSERT INTO note VALUES (1); PREPARE TRANSACTION '{gid}'");
+    for gid in ["a", "b", "c"] {
+        eve.batch_execute(&prepare(gid)).await.unwrap();
+    }
+    root.batch_execute(&prepare("of_root")).await.unwrap();
+    let owners = "SELECT string_agg(gid || ' ' || owner, ', ' ORDER BY gid) FROM pg_prepared_xacts";
+    let shown: String = root.query_one(owners, &[]).await.unwrap().get(0);
+    assert_eq!(shown, "a eve, b eve, c eve, of_root bennu");
+    for end in ["COMMIT PREPARED 'of_root'", "ROLLBACK PREPARED 'of_root'"] {
+        assert_eq!(is_allowed(&eve, end).await, Ok(false), "{end}");
+    }
+    root.batch_execute("SET ROLE ben").await.unwrap();
+    assert_eq!(is_allowed(&root, "COMMIT PREPARED 'a'").await, Ok(false));
+    root.batch_execute("RESET ROLE").await.unwrap();
+    for (client, end) in [
+        (&eve, "COMMIT PREPARED 'a'"),
+        (&eve, "ROLLBACK PREPARED 'b'"),
+        (&root, "COMMIT PREPARED 'c'"),
+        (&root, "ROLLBACK PREPARED 'of_root'"),
+    ] {
+        assert_eq!(is_allowed(client, end).await, Ok(true), "{end}");
     }
 }

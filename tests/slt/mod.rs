@@ -298,6 +298,10 @@ const PORTABLE: &[&str] = &[
     "triggers",
     "trigger_definitions",
     "trigger_statements",
+    "default_privileges",
+    "owned_objects",
+    "security_definer",
+    "granted_privileges",
 ];
 
 #[tokio::test]
