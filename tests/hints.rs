@@ -36,6 +36,15 @@ INSERT INTO t (id, v) VALUES (1, 1);
 const ADVICE: &[(&str, &[&str])] = &[
     ("Declare the columns with ALTER TABLE.", &["ALTER TABLE t ADD declared int"]),
     ("Use SELECT pg_get_viewdef('{name}').", &["SELECT pg_get_viewdef('view')"]),
+    (
+        "Use SELECT, or a role with BYPASSRLS.",
+        &["SELECT * FROM t", "CREATE ROLE reads_all BYPASSRLS"],
+    ),
+    (
+        "use ALTER TABLE NO FORCE ROW LEVEL SECURITY.",
+        &["ALTER TABLE t NO FORCE ROW LEVEL SECURITY"],
+    ),
+    ("Use INSERT statements instead.", &["INSERT INTO t (id, v) VALUES (77, 1)"]),
     ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",

@@ -41,6 +41,7 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
         lock: None,
         index_hint: Some(Vec::new()),
         statistics: None,
+        policies: None,
     };
     let query = Query { plan: Logical::Scan(scan), columns: Vec::new() };
     let plan = Arc::new(planner::plan(&BoundPlan::Query(query), &NoStatistics)?);

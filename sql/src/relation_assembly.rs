@@ -25,6 +25,7 @@ use crate::ast::{Collation, Deferral, IndexRestriction};
 use crate::binder;
 use crate::binder::NameContext;
 use crate::binder::TableClause;
+use crate::catalog::access::row_security::row_security_of;
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, display_name};
 use crate::catalog::record::{
@@ -153,6 +154,7 @@ pub fn table_of(
         client_timestamps: record.client_timestamps,
         cell_ttl: record.cell_ttl,
         triggers: Vec::new(),
+        row_security: row_security_of(record, catalog)?,
         coprocessors,
         descriptor: Arc::clone(&record.descriptor),
         row_type: DerivedCache::default(),

@@ -50,6 +50,7 @@ impl LoggedStatements {
             | Statement::Type(_)
             | Statement::Function(_)
             | Statement::Trigger(_)
+            | Statement::Policy(_)
             | Statement::CreateIndex(_)
             | Statement::AlterTable(_)
             | Statement::AlterIndex(_)

@@ -302,6 +302,8 @@ const PORTABLE: &[&str] = &[
     "owned_objects",
     "security_definer",
     "granted_privileges",
+    "row_security",
+    "row_security_leaks",
 ];
 
 #[tokio::test]

@@ -25,4 +25,6 @@ pub struct Routine {
     pub is_volatile: bool,
     /// IMMUTABLE.
     pub is_immutable: bool,
+    /// LEAKPROOF.
+    pub is_leakproof: bool,
 }

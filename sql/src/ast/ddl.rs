@@ -3,6 +3,7 @@
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
 use super::object::{ObjectKind, ObjectReference};
+use super::policy::RowSecurityChange;
 use super::query::{NullsOrder, QueryExpr, SortOrder, SourceQuery};
 use super::role::Role;
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
@@ -326,6 +327,8 @@ pub enum CommentSubject {
     Constraint(Ident, TableName),
     /// A trigger of a table or view.
     Trigger(Ident, TableName),
+    /// A policy of a table.
+    Policy(Ident, TableName),
     /// A constraint of a domain.
     DomainConstraint(Ident, TableName),
     /// A database.
@@ -807,6 +810,8 @@ pub enum TableAttribute {
     Unlogged(bool),
     /// `ENABLE TRIGGER`, `DISABLE TRIGGER`
     Triggers(TriggerSelection, TriggerFiring),
+    /// `ENABLE ROW LEVEL SECURITY` and related clauses.
+    RowSecurity(RowSecurityChange),
     /// A clause that requests the only supported state: `SET WITHOUT OIDS`, `SET TABLESPACE
     /// pg_default`.
     Unchanged,

@@ -32,6 +32,7 @@ pub mod object;
 pub mod role;
 pub mod grant;
 pub mod trigger;
+pub mod policy;
 pub mod sequence;
 pub mod session;
 pub mod window;
@@ -75,6 +76,7 @@ pub use grant::{
     WrittenPrivilege,
 };
 pub use object::{KindDescriptor, NameSpace, ObjectKind, ObjectReference};
+pub use policy::{AlterPolicy, CreatePolicy, PolicyCommand, PolicyStatement, RowSecurityChange};
 pub use query::{
     Distinct, DynamicColumn, FromCall, GroupItem, Hint, JoinQualifier, JoinType, LockStrength,
     LockWait, Locking, NullsOrder, OrderItem, QueryBody, QueryExpr, Select, SelectItem,
@@ -209,6 +211,8 @@ pub enum Statement {
     Function(Box<FunctionStatement>),
     /// `CREATE TRIGGER`, `DROP TRIGGER` and `ALTER TRIGGER`
     Trigger(Box<TriggerStatement>),
+    /// `CREATE POLICY`, `ALTER POLICY` and `DROP POLICY`
+    Policy(Box<PolicyStatement>),
     /// `CREATE INDEX`
     CreateIndex(Box<CreateIndex>),
     /// `ALTER TABLE`
@@ -360,7 +364,6 @@ impl Statement {
             Statement::Owned(statement) => statement.action.tag(),
             Statement::DropNothing(drop) => match drop.kind.as_str() {
                 "rule" => "DROP RULE",
-                "policy" => "DROP POLICY",
                 "publication" => "DROP PUBLICATION",
                 _ => "DROP SERVER",
             },
@@ -381,6 +384,7 @@ impl Statement {
             Statement::Type(statement) => statement.tag(),
             Statement::Function(statement) => statement.tag(),
             Statement::Trigger(statement) => statement.tag(),
+            Statement::Policy(statement) => statement.tag(),
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::AlterTable(alter) => alter.kind.descriptor().tags[0],
             Statement::AlterIndex(_) => "ALTER INDEX",

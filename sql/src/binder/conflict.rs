@@ -15,7 +15,7 @@ use crate::binder::scope::Scope;
 use crate::binder::update_target::UpdateTarget;
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result};
-use crate::logical::{Arbiters, ConflictTarget, Logical, OnConflict, RowAtHand};
+use crate::logical::{Arbiters, ConflictTarget, Logical, OnConflict, Origin, RowAtHand};
 
 impl Binder<'_> {
     pub(super) fn bind_on_conflict(
@@ -30,7 +30,11 @@ impl Binder<'_> {
                 table.indexes.iter().try_for_each(|index| refuse_deferrable(table, index))?;
                 ConflictTarget::Any
             }
-            Some(ast::ConflictTargetClause::Constraint(name)) => named(&written.table, name)?,
+            Some(ast::ConflictTargetClause::Constraint(name)) => {
+                let target = named(&written.table, name)?;
+                self.request_arbiters(written, &target);
+                target
+            }
             Some(ast::ConflictTargetClause::Keys { keys, predicate }) => {
                 let parts = (keys.as_slice(), predicate.as_ref());
                 self.inferred(written, alias, parts)?.ok_or_else(|| {
@@ -52,6 +56,18 @@ impl Binder<'_> {
                 let parts = (assignments.as_slice(), selection.as_ref());
                 self.bind_conflict_action(written, scope, target, parts)
             }
+        }
+    }
+
+    /// Requests that the columns of a named constraint may be read, as in PostgreSQL.
+    fn request_arbiters(&mut self, written: &UpdateTarget, target: &ConflictTarget) {
+        let (table, ConflictTarget::These(arbiters)) = (&written.table, target) else { return };
+        let keys = table.key_columns().filter(|_| arbiters.primary_key);
+        let indexes = table.indexes.iter().filter(|one| arbiters.indexes.contains(&one.name));
+        let columns = indexes.flat_map(|index| index.spec.keys.iter().flat_map(Expr::columns));
+        let columns: Vec<usize> = keys.chain(columns).collect();
+        for at in columns.into_iter().filter(|_| !written.is_view()) {
+            self.request_column(Some((Origin::Relation(table.oid), at)));
         }
     }
 

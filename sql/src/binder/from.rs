@@ -234,8 +234,7 @@ impl Binder<'_> {
                 if table.kind.is_populated() == Some(false) {
                     self.unpopulated.get_or_insert_with(|| table.name.clone());
                 }
-                let columns = table.columns.iter();
-                let columns = columns.map(|column| column.shown_name().to_owned());
+                let columns = table.columns.iter().map(|one| one.shown_name().to_owned());
                 self.note_relation(name, table.oid, columns);
                 self.request(table.oid, SELECT);
                 let system_time = match system_time {
@@ -243,7 +242,8 @@ impl Binder<'_> {
                     None => self.session_as_of(&table).map(SystemTime::as_of),
                 };
                 let extended = self.with_dynamic_columns(&table, dynamic_columns)?;
-                let (rows, mut scope) = scan_of(&extended, alias_name, system_time);
+                let (mut rows, mut scope) = scan_of(&extended, alias_name, system_time);
+                self.secure_read(&mut rows.plan, &table, !locking.is_empty())?;
                 scope.conceal_dynamic_columns(table.columns.len(), dynamic_columns);
                 (rows, scope, table.oid)
             }
@@ -549,6 +549,7 @@ pub(super) fn scan_of(
         lock: None,
         index_hint: None,
         statistics: None,
+        policies: None,
     });
     (Rows::new(plan, types), Scope::of(relation))
 }

@@ -105,6 +105,7 @@ impl ResolvedCall {
             strict: record.strict,
             is_volatile: record.volatility == ast::Volatility::Volatile,
             is_immutable: record.volatility == ast::Volatility::Immutable,
+            is_leakproof: record.hints.is_leakproof,
         };
         (Arc::new(routine), self.values.into_iter().map(|value| value.expr).collect())
     }

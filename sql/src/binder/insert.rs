@@ -52,16 +52,21 @@ impl Binder<'_> {
             checks: written.checks(&mut self.parameters),
             returning: None,
         };
-        self.with_returning(bound, written.relation(&alias), &insert.returning)
+        let relation = written.relation(&alias);
+        self.with_returning(bound, (&written, relation), &insert.returning)
     }
 
-    /// Adds RETURNING to the plan of a statement that inserts rows.
+    /// Adds RETURNING and the checks of policies to the plan of a statement that inserts rows.
     fn with_returning(
         &mut self,
-        insert: Insert,
-        relation: ScopeRelation,
+        mut insert: Insert,
+        (written, relation): (&UpdateTarget, ScopeRelation),
         items: &[SelectItem],
     ) -> Result<BoundPlan> {
+        let updates =
+            matches!(insert.on_conflict, OnConflict::Update { .. } | OnConflict::Overwrite);
+        let of_policies = self.insert_checks(written, (updates, !items.is_empty()))?;
+        insert.checks.extend(of_policies);
         let types = column_types(&insert.table);
         let (returning, query) = self.bind_returning(Scope::of(relation), types, items)?;
         Ok(returning_query(BoundPlan::Insert(Insert { returning, ..insert }), query))
@@ -120,7 +125,8 @@ impl Binder<'_> {
             checks: written.checks(&mut self.parameters),
             returning: None,
         };
-        self.with_returning(bound, written.relation(name), &upsert.returning)
+        let relation = written.relation(name);
+        self.with_returning(bound, (&written, relation), &upsert.returning)
     }
 
     /// Returns the plan of full rows, and the columns that the statement names.

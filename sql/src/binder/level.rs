@@ -33,6 +33,7 @@ use crate::binder::variables::{VariableScope, VariableUse};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
+use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -79,6 +80,8 @@ pub(super) enum Clause {
     /// `WITH TIMESTAMP` and similar of UPSERT and DELETE.
     CellAttributes,
     Filter,
+    /// USING or WITH CHECK of a policy.
+    Policy,
     /// An offset of a window frame.
     Frame(FrameUnits),
     /// A standalone expression, without an enclosing query.
@@ -197,6 +200,7 @@ impl Clause {
             Clause::SystemTime => "FOR SYSTEM_TIME",
             Clause::CellAttributes => "WITH of a data-changing statement",
             Clause::Filter => "FILTER",
+            Clause::Policy => "policy expressions",
             Clause::Frame(FrameUnits::Rows) => "window ROWS",
             Clause::Frame(FrameUnits::Range) => "window RANGE",
             Clause::Frame(FrameUnits::Groups) => "window GROUPS",
@@ -439,6 +443,40 @@ pub(super) struct DependencyTrace {
     pub(super) determining: BTreeSet<u32>,
 }
 
+/// A table with the role that reads or writes it.
+#[derive(Clone, Copy)]
+pub(super) struct SecuredTable<'t> {
+    /// The table.
+    pub(super) table: &'t Arc<Table>,
+    /// The role to check as; `None` for the current role.
+    pub(super) check_as: Option<u32>,
+}
+
+/// The conditions of the policies of a scan.
+#[derive(Debug)]
+pub(super) struct ScanPolicies {
+    /// The conjunction, over the columns of the table.
+    pub(super) predicate: Expr,
+    /// The subqueries in it.
+    pub(super) subqueries: Vec<SubqueryUse>,
+}
+
+/// The state of the binding of policies.
+#[derive(Debug, Default)]
+pub(super) struct PolicyBinding {
+    /// The conditions of the scans, by [`TableScan::policies`](crate::logical::TableScan).
+    pub(super) scans: Vec<ScanPolicies>,
+    /// The tables whose policies are being bound, outermost first.
+    pub(super) open: Vec<u32>,
+    /// The table whose policies are bound within policies of the same table. They must not have
+    /// subqueries.
+    pub(super) recursive: Option<String>,
+    /// The role to check relations as while an expression is bound; `None` for the current role.
+    pub(super) check_as: Option<Option<u32>>,
+    /// True within the definition of a view, which does not depend on policies.
+    pub(super) is_definition: bool,
+}
+
 /// The binder of one statement.
 pub(super) struct Binder<'a> {
     /// The catalog.
@@ -485,6 +523,8 @@ pub(super) struct Binder<'a> {
     pub(super) variables: Option<&'a VariableScope<'a>>,
     /// The parameters that stand for them.
     pub(super) variable_uses: Vec<VariableUse>,
+    /// The policies of the tables.
+    pub(super) policies: PolicyBinding,
 }
 
 impl<'a> Binder<'a> {
@@ -518,6 +558,7 @@ impl<'a> Binder<'a> {
             current_row: None,
             variables: None,
             variable_uses: Vec::new(),
+            policies: PolicyBinding::default(),
         }
     }
 

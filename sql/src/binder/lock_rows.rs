@@ -157,7 +157,8 @@ impl Binder<'_> {
             newest.push((index, column));
             Expr::Parameter { index, data_type: scan.column_type(column) }
         };
-        let again = one_row(scan.columns.iter().map(&mut value).collect());
+        let newest_row = one_row(scan.columns.iter().map(&mut value).collect());
+        let again = self.secured(newest_row, scan.policies);
         let locked = LockedTable {
             table: scan.table.clone(),
             alias: scan.alias.clone(),

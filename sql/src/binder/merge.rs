@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 
-use crate::ast::{self, AssignedValue, LockStrength};
+use crate::ast::{self, AssignedValue, LockStrength, PolicyCommand};
 use crate::binder::guard::{Guard, is_not_true, is_null};
 use crate::binder::insert::IdentityRule;
 use crate::binder::level::{Binder, Clause, ColumnVisibility};
@@ -35,6 +35,7 @@ impl Binder<'_> {
         let changed =
             self.changed((&merge.table, StatementKind::Merge), merge.alias.as_ref(), &[])?;
         let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
+        self.secure_scan(&mut rows.plan, written.secured(), &[PolicyCommand::Select])?;
         let table = Arc::clone(&written.table);
         let source = std::slice::from_ref(&merge.source);
         let (source_rows, source) = self.bind_from_of_target(source, &target)?;
@@ -69,7 +70,8 @@ impl Binder<'_> {
         }
         let mut held = self.hold_rows(&mut rows);
         let width = narrow(&mut rows, width, used, Some(&mut held));
-        let mut merge = Merge { table, source: rows.plan, width, clauses };
+        let checks = self.merge_checks(&written, &clauses)?;
+        let mut merge = Merge { table, source: rows.plan, width, checks, clauses };
         if !merge.is_idle() {
             merge.source = held.over(Box::new(merge.source));
         }

@@ -35,6 +35,7 @@ mod system;
 mod cte_scope;
 mod column_hints;
 mod permissions;
+mod policy;
 mod level;
 pub mod resolution_notes;
 mod guard;
@@ -110,6 +111,7 @@ pub use function_body::{
 };
 pub use output_names::{index_column_name, output_name};
 pub use permissions::request::PermissionRequests;
+pub use policy::check_policy_expression;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use variables::{
     BodyTarget, BodyValue, VariableScope, VariableSignature, VariableUse, bind_body_value,
@@ -279,6 +281,7 @@ impl Binder<'_> {
         let variables = variables.map(|one| self.parameters.final_index(one.parameter)).collect();
         let client_count = self.parameters.final_types().len();
         let known = KnownParameters { client_count, variables };
+        self.apply_policies(&mut bound);
         let constants = prune::finish(&mut bound, &mut self.parameters, known);
         let (mut locks, mut reads, mut bound_locks) = (Vec::new(), Vec::new(), Vec::new());
         for_each_source(&mut bound, &mut |plan| {

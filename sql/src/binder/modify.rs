@@ -12,7 +12,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, CellAttributes, Hint, Ident, LockStrength, SelectItem, TableName, TableRef,
+    self, CellAttributes, Hint, Ident, LockStrength, PolicyCommand, SelectItem, TableName, TableRef,
 };
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
@@ -119,11 +119,15 @@ impl Binder<'_> {
             drop_timestamp(&mut rows, width);
         }
         hide_timestamp(&mut level.scope);
-        let mut recheck = recheck_of(reached, predicate.as_ref());
+        let returns = !update.returning.is_empty();
+        let plan = &mut rows.plan;
+        let policy = self.secure_target(&written, plan, (PolicyCommand::Update, returns))?;
+        let mut recheck = recheck_of([policy.as_ref(), reached.as_ref(), predicate.as_ref()]);
         let values = assignments.iter().map(|assignment| &assignment.value);
         // A change of the key acquires the stronger lock mode when the row is written.
         let strength = LockStrength::NoKeyUpdate;
-        let mut held = self.hold_changed(&mut rows, strength, values.chain(&predicate));
+        let mut held =
+            self.hold_changed(&mut rows, strength, values.chain(&predicate).chain(&policy));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -142,7 +146,9 @@ impl Binder<'_> {
             rows.over(|input| held.over(input));
         }
         let repeats = !update.from.is_empty();
-        let (source, checks) = (rows.plan, written.checks(&mut self.parameters));
+        let mut checks = written.checks(&mut self.parameters);
+        checks.extend(self.update_checks(&written, returns)?);
+        let source = rows.plan;
         let update = Update {
             table,
             source,
@@ -177,8 +183,12 @@ impl Binder<'_> {
             drop_timestamp(&mut rows, width);
         }
         hide_timestamp(&mut level.scope);
-        let mut recheck = recheck_of(reached, predicate.as_ref());
-        let mut held = self.hold_changed(&mut rows, LockStrength::Update, predicate.iter());
+        let plan = &mut rows.plan;
+        let command = (PolicyCommand::Delete, !delete.returning.is_empty());
+        let policy = self.secure_target(&written, plan, command)?;
+        let mut recheck = recheck_of([policy.as_ref(), reached.as_ref(), predicate.as_ref()]);
+        let conditions = predicate.iter().chain(&policy);
+        let mut held = self.hold_changed(&mut rows, LockStrength::Update, conditions);
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -366,7 +376,7 @@ pub(super) fn mark_changed(plan: &mut Logical, strength: LockStrength) {
 }
 
 /// Returns the scan of the target table: the first input of all nodes.
-fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
+pub(super) fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
     match plan {
         Logical::Scan(scan) => Some(scan),
         Logical::Join(join) => changed_scan(&mut join.left),
@@ -376,11 +386,13 @@ fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
     }
 }
 
-/// Returns the condition to recheck on a locked row: that of the view, and the statement's unless
-/// it has a subquery.
-fn recheck_of(reached: Option<Expr>, predicate: Option<&Expr>) -> Option<Expr> {
-    let own = predicate.filter(|predicate| !has_subquery(predicate)).cloned();
-    conjunction(reached.into_iter().chain(own).flat_map(conjuncts).collect())
+/// Returns the condition to recheck on a locked row: those of the policies, of the view and of the
+/// statement, which are evaluated in this order, as far as they have no subquery.
+fn recheck_of(conditions: [Option<&Expr>; 3]) -> Option<Expr> {
+    let [policy, reached, own] = conditions;
+    let own = own.filter(|predicate| !has_subquery(predicate));
+    let parts = [policy, reached, own].into_iter().flatten().cloned().flat_map(conjuncts);
+    conjunction(parts.filter(|part| !has_subquery(part)).collect())
 }
 
 /// A query over the rows that a statement returns.

@@ -183,6 +183,7 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             remap(predicate, &places);
             places
         }
+        Logical::Barrier { input } => prune(input, needed),
         Logical::Project { input, expressions } => {
             // Volatile expressions are evaluated even if nothing reads them.
             let is_needed = |(expr, needed): (&Expr, &bool)| *needed || expr.is_volatile();

@@ -173,6 +173,7 @@ impl Binder<'_> {
             };
         let (arguments, start_count, stop_count) = (Vec::new(), 0, 0);
         let table = Arc::clone(table);
+        self.refuse_secured(&table)?;
         self.request_column(Some((Origin::Relation(table.oid), usize::MAX)));
         Ok(RegionFunctionTarget { table, function, arguments, start_count, stop_count })
     }

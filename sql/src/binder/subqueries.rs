@@ -100,6 +100,7 @@ impl Binder<'_> {
     /// Binds a subquery of the current level and returns it with its outer references to that
     /// level.
     fn bind_below(&mut self, query: &ast::QueryExpr) -> Result<(BoundQuery, Vec<(usize, Expr)>)> {
+        self.refuse_policy_recursion()?;
         let outer = std::mem::take(&mut self.level().open_bindings);
         let bound = self.without_recursion("within a subquery", |b| b.bind_query(query, true));
         let bindings = std::mem::replace(&mut self.level().open_bindings, outer);

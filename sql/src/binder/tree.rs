@@ -56,6 +56,7 @@ pub(super) fn width(plan: &Logical) -> usize {
         Logical::Values { types, .. } => types.len(),
         Logical::Constants(constants) => constants.types.len(),
         Logical::Filter { input, .. }
+        | Logical::Barrier { input }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. }
@@ -92,6 +93,7 @@ pub(super) fn for_each_input<'p>(plan: &'p mut Logical, visit: &mut dyn FnMut(&'
         | Logical::Constants(_)
         | Logical::CteScan(_) => {}
         Logical::Filter { input, .. }
+        | Logical::Barrier { input }
         | Logical::Project { input, .. }
         | Logical::Aggregate { input, .. }
         | Logical::Sort { input, .. }
@@ -165,6 +167,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
         | Logical::With(_)
         | Logical::CteScan(_)
         | Logical::RecursiveUnion(_)
+        | Logical::Barrier { .. }
         | Logical::Append { .. } => {}
     }
 }
@@ -199,7 +202,10 @@ pub(super) fn for_each_source(bound: &mut BoundPlan, visit: &mut dyn FnMut(&mut 
             update.given_rows_mut().for_each(|row| visit(&mut row.plan));
         }
         BoundPlan::Delete(delete) => visit(&mut delete.source),
-        BoundPlan::Merge(merge) => visit(&mut merge.source),
+        BoundPlan::Merge(merge) => {
+            visit(&mut merge.source);
+            merge.given_rows_mut().for_each(|row| visit(&mut row.plan));
+        }
         BoundPlan::Steps(_) => {}
     });
 }
@@ -232,6 +238,8 @@ pub(super) fn for_each_statement_expression(
         }
         BoundPlan::Merge(merge) => {
             merge.clauses.iter_mut().for_each(|clause| clause.for_each_expression_mut(visit));
+            merge.given_rows_mut().flat_map(|row| &mut row.parameters).for_each(&mut *visit);
+            merge.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
         }
         BoundPlan::Delete(delete) => {
             delete.recheck.iter_mut().for_each(&mut *visit);

@@ -20,7 +20,7 @@ use crate::ast::{self, CheckOption, ColumnName, Ident, QueryBody, TableName, Tab
 use crate::binder::assignment::{has_family, target_column};
 use crate::binder::conflict::{column_types, given_row};
 use crate::binder::insert::not_default;
-use crate::binder::level::Binder;
+use crate::binder::level::{Binder, SecuredTable};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::{ApplyStep, Rows};
 use crate::binder::scope::{RelationKind, ScopeColumn, ScopeRelation};
@@ -32,7 +32,7 @@ use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Apply, LockRows, Logical, OutputColumn, RowAtHand, ViewCheck};
+use crate::logical::{Apply, CheckSubject, LockRows, Logical, OutputColumn, RowAtHand, RowCheck};
 use crate::parser;
 
 /// The kind of a data-modifying statement.
@@ -66,6 +66,8 @@ pub(super) struct UpdateTarget {
     pub(super) table: Arc<Table>,
     change: StatementKind,
     through: Option<UpdatableView>,
+    /// The role that the table is checked as; `None` for the current role.
+    pub(super) check_as: Option<u32>,
 }
 
 /// The default that a view has for a column of a table, by the column's name.
@@ -124,6 +126,16 @@ impl UpdateTarget {
         through.defaults.iter().find(|one| named(one)).map(|(_, default)| default)
     }
 
+    /// Returns the table with the role that it is checked as.
+    pub(super) fn secured(&self) -> SecuredTable<'_> {
+        SecuredTable { table: &self.table, check_as: self.check_as }
+    }
+
+    /// Returns the number of the relation that the statement names.
+    pub(super) fn named(&self) -> u32 {
+        self.through.as_ref().map_or(self.table.oid, |through| through.view.oid)
+    }
+
     /// Returns whether the table is written through a view.
     pub(super) fn is_view(&self) -> bool {
         self.through.is_some()
@@ -150,15 +162,15 @@ impl UpdateTarget {
     }
 
     /// Returns the check options for written rows.
-    pub(super) fn checks(&self, parameters: &mut Parameters) -> Vec<ViewCheck> {
+    pub(super) fn checks(&self, parameters: &mut Parameters) -> Vec<RowCheck> {
         let Some(through) = &self.through else { return Vec::new() };
         let mut checks = Vec::new();
         for (view, own) in &through.checks {
             let own = through.predicates.get(own.clone()).unwrap_or_default();
             let Some(predicate) = conjunction(own.to_vec()) else { continue };
-            let view = view.clone();
+            let subject = CheckSubject::View(view.clone());
             if is_within(&predicate, self.table.columns.len()) {
-                checks.push(ViewCheck { view, predicate, row: None });
+                checks.push(RowCheck { subject, predicate, row: None });
                 continue;
             }
             let (parameters, mut rows) = given_row(column_types(&self.table), parameters);
@@ -166,7 +178,7 @@ impl UpdateTarget {
             rows.project(vec![predicate]);
             let row = Some(Box::new(RowAtHand { parameters, plan: rows.plan }));
             let predicate = Expr::column(0, DataType::Bool);
-            checks.push(ViewCheck { view, predicate, row });
+            checks.push(RowCheck { subject, predicate, row });
         }
         checks
     }
@@ -247,13 +259,15 @@ impl Binder<'_> {
                 let table = Arc::clone(table);
                 self.note_relation(name, table.oid, std::iter::empty());
                 self.request(table.oid, change.privileges());
-                return Ok(UpdateTarget { table, change, through: None });
+                let check_as = self.checked_role();
+                return Ok(UpdateTarget { table, change, through: None, check_as });
             }
             Some(catalog::CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
                 self.note_relation(name, view.oid, std::iter::empty());
-                self.request_through(view.oid, change.privileges());
-                return self.written_view(view, change);
+                let check_as = self.request_through(view.oid, change.privileges());
+                let written = self.written_view(view, change)?;
+                return Ok(UpdateTarget { check_as, ..written });
             }
             Some(catalog::CatalogRelation::Sequence(sequence)) => {
                 bail!(WRONG_OBJECT_TYPE: "cannot change sequence \"{}\"", sequence.name; at name.position());
@@ -306,7 +320,7 @@ impl Binder<'_> {
         let checks = self.check_options(&view, predicates.len())?;
         let (table, defaults) = self.with_defaults(table, &view, (&columns, change))?;
         let through = Some(UpdatableView { view, columns, predicates, steps, checks, defaults });
-        Ok(UpdateTarget { table, change, through })
+        Ok(UpdateTarget { table, change, through, check_as: None })
     }
 
     /// Returns a table with the defaults that a view, and the underlying views, have for its

@@ -29,8 +29,8 @@ const DEPTH_MAX: usize = 32;
 
 /// The remaining stack below which the query of a view runs on a new stack segment, and the size
 /// of that.
-const RED_ZONE_BYTES: usize = 256 << 10;
-const STACK_BYTES: usize = 2 << 20;
+pub(super) const RED_ZONE_BYTES: usize = 256 << 10;
+pub(super) const STACK_BYTES: usize = 2 << 20;
 
 /// The short form of `SELECT * FROM`, with a blank that cannot be part of a name.
 const TABLE: &str = "table ";
@@ -275,6 +275,9 @@ impl Binder<'_> {
         let query = view.query()?;
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
+        let is_definition = self.policies.is_definition || self.is_defining();
+        let was_definition = std::mem::replace(&mut self.policies.is_definition, is_definition);
+        let check_as = self.policies.check_as.take();
         let (trace, notes, settler) = (self.trace.take(), self.notes.take(), self.settler.take());
         let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
@@ -287,6 +290,8 @@ impl Binder<'_> {
             }
         });
         self.view_depth -= 1;
+        self.policies.is_definition = was_definition;
+        self.policies.check_as = check_as;
         self.view = outer;
         self.levels = levels;
         self.named = named;

@@ -33,6 +33,8 @@ pub enum CommentSubjectKey {
     Constraint(u32, String),
     /// A trigger of a table, by name.
     Trigger(u32, String),
+    /// A policy of a table, by name.
+    Policy(u32, String),
     /// A schema, by its number.
     Schema(u32),
     /// A user-defined type, by its number.
@@ -59,6 +61,7 @@ impl CommentSubjectKey {
             }
             CommentSubjectKey::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
             CommentSubjectKey::Trigger(number, name) => (b't', number, name.as_bytes().to_vec()),
+            CommentSubjectKey::Policy(number, name) => (b'p', number, name.as_bytes().to_vec()),
             CommentSubjectKey::Schema(number) => (b'h', number, Vec::new()),
             CommentSubjectKey::Type(number) => (b'e', number, Vec::new()),
             CommentSubjectKey::Function(number) => (b'f', number, Vec::new()),
@@ -96,6 +99,10 @@ impl CommentSubjectKey {
                 let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
                 CommentSubjectKey::Trigger(number, name)
             }
+            b'p' => {
+                let name = String::from_utf8(rest.to_vec()).map_err(|_| damaged())?;
+                CommentSubjectKey::Policy(number, name)
+            }
             b'h' => CommentSubjectKey::Schema(number),
             b'e' => CommentSubjectKey::Type(number),
             b'f' => CommentSubjectKey::Function(number),
@@ -118,6 +125,7 @@ impl CommentSubjectKey {
             | CommentSubjectKey::PrimaryKey(number)
             | CommentSubjectKey::Column(number, _)
             | CommentSubjectKey::Trigger(number, _)
+            | CommentSubjectKey::Policy(number, _)
             | CommentSubjectKey::Constraint(number, _) => *number == relation,
             CommentSubjectKey::Schema(_)
             | CommentSubjectKey::Type(_)

@@ -25,6 +25,7 @@ pub mod function;
 pub mod database;
 pub mod history_marks;
 pub mod operator_functions;
+pub mod policy;
 pub mod name;
 pub mod quota;
 pub mod object;

@@ -4,6 +4,7 @@ use std::fmt;
 
 pub use crate::ast::TEMP;
 pub use crate::catalog::database::BOOTSTRAP_ROLE;
+use crate::catalog::policy::RowSecurityMode;
 use crate::error::{Error, Result};
 use crate::parser;
 
@@ -78,6 +79,8 @@ pub struct SearchPath {
     ignores_case: bool,
     /// The number of the current role.
     role: u32,
+    /// The mode of row-level security.
+    row_security: RowSecurityMode,
 }
 
 impl Default for SearchPath {
@@ -88,6 +91,7 @@ impl Default for SearchPath {
             as_of: None,
             ignores_case: false,
             role: BOOTSTRAP_ROLE,
+            row_security: RowSecurityMode::On,
         }
     }
 }
@@ -152,6 +156,17 @@ impl SearchPath {
     /// Returns the number of the current role of the session.
     pub fn role(&self) -> u32 {
         self.role
+    }
+
+    /// Returns the path of a session with a mode of row-level security.
+    #[must_use]
+    pub fn with_row_security(self, row_security: RowSecurityMode) -> SearchPath {
+        SearchPath { row_security, ..self }
+    }
+
+    /// Returns the mode of row-level security of the session.
+    pub fn row_security(&self) -> RowSecurityMode {
+        self.row_security
     }
 
     /// Returns whether names of relations and columns that do not exist as written are looked up in

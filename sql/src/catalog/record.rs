@@ -21,7 +21,9 @@ use store::descriptor::TableDescriptor;
 
 use crate::ast::{
     CheckOption, Collation, ColumnName, Deferral, IndexMethod, IndexRestriction, OnCommit,
+    PolicyCommand,
 };
+use crate::catalog::access::privilege::PUBLIC_ROLE;
 use crate::catalog::column_family;
 use crate::catalog::database::DEFAULT_CATALOG_TABLE;
 use crate::catalog::foreign_key::ForeignKey;
@@ -110,7 +112,7 @@ pub struct CoprocessorRecord {
 pub const VIEWS_PREFIX: &[u8] = b"v";
 
 /// A view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewRecord {
     /// Its number.
     pub oid: u32,
@@ -251,8 +253,60 @@ pub struct TableRecord {
     pub cell_ttl: bool,
     /// Its triggers, oldest first.
     pub triggers: Vec<TriggerRecord>,
+    /// Its row-level security policies, oldest first.
+    pub policies: Vec<PolicyRecord>,
+    /// `ENABLE ROW LEVEL SECURITY`
+    pub row_security: bool,
+    /// `FORCE ROW LEVEL SECURITY`
+    pub forces_row_security: bool,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
+}
+
+/// A policy, as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyRecord {
+    /// Its number.
+    pub number: u32,
+    /// Its name on the table.
+    pub name: String,
+    /// `AS RESTRICTIVE`
+    pub is_restrictive: bool,
+    /// The statements that it applies to.
+    pub command: PolicyCommand,
+    /// The numbers of the roles that it applies to; [`PUBLIC_ROLE`] for all.
+    pub roles: Vec<u32>,
+    /// USING: the condition of existing rows.
+    pub using: Option<PolicyExpressionRecord>,
+    /// WITH CHECK: the condition of new rows.
+    pub check: Option<PolicyExpressionRecord>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+/// An expression of a policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyExpressionRecord {
+    /// The text of a query over the table whose only column is the expression.
+    pub text: String,
+    /// The tables and views that the query references, the table of the policy among them.
+    pub relations: Vec<ViewRelation>,
+    /// The search path at creation.
+    pub search_path: Vec<String>,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+impl PolicyRecord {
+    /// Returns its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &PolicyExpressionRecord> {
+        self.using.iter().chain(&self.check)
+    }
+
+    /// Returns whether it applies to PUBLIC.
+    pub fn is_for_all(&self) -> bool {
+        self.roles.contains(&PUBLIC_ROLE)
+    }
 }
 
 /// A column.

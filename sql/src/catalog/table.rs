@@ -23,10 +23,12 @@ use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::ObjectName;
+use crate::catalog::record::PolicyRecord;
 use crate::catalog::record::TableKind;
 use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 use crate::catalog::trigger::Trigger;
 use crate::catalog::user_type::UserType;
+use crate::catalog::view::View;
 use crate::error::Result;
 
 /// The maximum number of columns of a table, as in PostgreSQL.
@@ -78,12 +80,50 @@ pub struct Table {
     pub cell_ttl: bool,
     /// Its triggers, by name: the order of their calls.
     pub triggers: Vec<Arc<Trigger>>,
+    /// Its row-level security.
+    pub row_security: RowSecurity,
     /// The attached coprocessors, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// Its description in the store: families, TTL, versions.
     pub descriptor: Arc<TableDescriptor>,
     /// The cache of [`Table::row_type`].
     pub row_type: DerivedCache<Arc<UserType>>,
+}
+
+/// A policy with its parsed expressions.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Its record.
+    pub record: PolicyRecord,
+    /// USING, as a view over the table.
+    pub using: Option<Arc<View>>,
+    /// WITH CHECK, as a view over the table.
+    pub check: Option<Arc<View>>,
+}
+
+/// Row-level security of a table.
+#[derive(Debug, Clone, Default)]
+pub struct RowSecurity {
+    /// `ENABLE ROW LEVEL SECURITY`
+    pub is_enabled: bool,
+    /// `FORCE ROW LEVEL SECURITY`: the policies apply to the owner, too.
+    pub is_forced: bool,
+    /// The policies, by name.
+    pub policies: Vec<Arc<Policy>>,
+}
+
+impl RowSecurity {
+    /// Returns a policy by name.
+    pub fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.policies.iter().find(|policy| policy.record.name == name)
+    }
+}
+
+impl Policy {
+    /// Returns its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.using.iter().chain(&self.check)
+    }
 }
 
 /// Identity within a catalog snapshot; a statement uses only one snapshot.

@@ -218,7 +218,10 @@ impl Ddl<'_> {
         let named = [Object::Column(oid, position)];
         let going = dependency::dropped_objects(&catalog, self.system.as_ref(), &named);
         self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
-        going.iter().try_for_each(|one| self.remove(&one.object, cascade, &[]))
+        // As in PostgreSQL, dependents of any owner go with their object.
+        self.with_others(|ddl| {
+            going.iter().try_for_each(|one| ddl.remove(&one.object, cascade, &[]))
+        })
     }
 
     /// Removes a column whose other dependents were dropped before.

@@ -12,6 +12,7 @@ use store::transaction::TableLockMode;
 use types::{DataType, Datum};
 
 use crate::ast;
+use crate::ast::TableAttribute;
 use crate::ast::{ConstraintKind, OptionsChange, TableChange, TableConstraint};
 use crate::binder;
 use crate::binder::TableClause;
@@ -397,12 +398,13 @@ pub(super) fn without_position(error: Error) -> Error {
 fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange]) -> Result<()> {
     let name = &statement.name.name.value;
     let allowed = |change: &&TableChange| {
-        matches!(
-            change,
-            TableChange::RenameColumn { .. }
-                | TableChange::ColumnAttribute { .. }
-                | TableChange::TableAttribute(_)
-        )
+        !matches!(change, TableChange::TableAttribute(TableAttribute::RowSecurity(_)))
+            && matches!(
+                change,
+                TableChange::RenameColumn { .. }
+                    | TableChange::ColumnAttribute { .. }
+                    | TableChange::TableAttribute(_)
+            )
     };
     let refused = changes.iter().find(|change| !allowed(change));
     let Some(refused) = refused.filter(|_| table.is_materialized()) else { return Ok(()) };
@@ -435,6 +437,7 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::AlterIdentity { .. } => "ALTER COLUMN ... SET",
         TableChange::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
         TableChange::ColumnAttribute { .. } => "ALTER COLUMN ... SET",
+        TableChange::TableAttribute(TableAttribute::RowSecurity(change)) => change.name(),
         TableChange::TableAttribute(_) => "SET",
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",

@@ -273,6 +273,11 @@ impl Ddl<'_> {
             bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a function or procedure";
                 detail "{function} depends on column \"{column}\"");
         }
+        if let Some(policy) = users.clone().find(|one| matches!(one, Object::Policy(..))) {
+            let policy = policy.describe(&catalog, &self.path);
+            bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used in a policy definition";
+                detail "{policy} depends on column \"{column}\"");
+        }
         let Some(view) = users.find(is_view) else { return Ok(()) };
         let view = view.describe(&catalog, &self.path);
         bail!(FEATURE_NOT_SUPPORTED: "cannot alter type of a column used by a view or rule";

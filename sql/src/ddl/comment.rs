@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::ast::{self, ColumnName, CommentSubject, Ident, ObjectKind, RoleAttribute, TableName};
+use crate::catalog::access::row_security::no_policy;
 use crate::catalog::comment::{CommentRecord, CommentSubjectKey};
 use crate::catalog::object::Object;
 use crate::catalog::trigger::no_trigger;
@@ -31,6 +32,9 @@ impl Ddl<'_> {
     /// of.
     fn check_may_comment(&self, catalog: &Catalog, subject: &CommentSubjectKey) -> Result<()> {
         let id = match subject {
+            CommentSubjectKey::Policy(number, name) => {
+                return self.check_owns(catalog, &Object::Policy(*number, name.clone()));
+            }
             CommentSubjectKey::Relation(number)
             | CommentSubjectKey::PrimaryKey(number)
             | CommentSubjectKey::Column(number, _)
@@ -146,6 +150,16 @@ impl Ddl<'_> {
                     return Err(no_trigger(&trigger.value, &table.name));
                 }
                 Ok(CommentSubjectKey::Trigger(table.oid, trigger.value.clone()))
+            }
+            CommentSubject::Policy(policy, name) => {
+                let table = match self.commented(catalog, name)? {
+                    CatalogRelation::Table(table) => table,
+                    other => return Err(no_policy(&policy.value, &other.name().name)),
+                };
+                match table.row_security.policy(&policy.value) {
+                    None => Err(no_policy(&policy.value, &table.name)),
+                    Some(_) => Ok(CommentSubjectKey::Policy(table.oid, policy.value.clone())),
+                }
             }
             CommentSubject::Column(parts) => self.commented_column(catalog, parts),
             CommentSubject::Constraint(constraint, name) => {

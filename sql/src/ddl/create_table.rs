@@ -90,14 +90,13 @@ pub fn record(
         }),
         kind: Default::default(),
         on_commit: statement.on_commit.unwrap_or_default(),
-        retained: IgnoredTableAttributes {
-            parameters: options.parameters.clone(),
-            unlogged: statement.unlogged,
-            ..IgnoredTableAttributes::default()
-        },
+        retained: retained_attributes(statement, &options),
         column_cells: options.settings.storage == RowStorage::Cell,
         without_triggers: Default::default(),
         triggers: Default::default(),
+        policies: Default::default(),
+        row_security: Default::default(),
+        forces_row_security: Default::default(),
         client_timestamps: options.settings.timestamps == TimestampSource::Client,
         cell_ttl: options.settings.cell_ttl,
         unknown: Default::default(),
@@ -116,6 +115,18 @@ pub fn record(
         split_points(&statement.splits, &options.settings, &key, eval, names)?;
     key_indexes(&constraints, &mut record, &mut taken, ids)?;
     Ok(record)
+}
+
+/// Returns the attributes without effect of a new table.
+fn retained_attributes(
+    statement: &ast::CreateTable,
+    options: &TableOptions,
+) -> IgnoredTableAttributes {
+    IgnoredTableAttributes {
+        parameters: options.parameters.clone(),
+        unlogged: statement.unlogged,
+        ..IgnoredTableAttributes::default()
+    }
 }
 
 /// Checks that options of single families name existing ones.

@@ -278,10 +278,12 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
+            policies(catalog, *table, |_| true, &mut found);
         }
         Object::Whole(ObjectId::View(oid)) => {
             found.push((Object::Whole(ObjectId::Type(*oid)), true));
             views(catalog, *oid, |_| true, &mut found);
+            policies(catalog, *oid, |_| true, &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
@@ -311,7 +313,8 @@ fn dependents(world: &DependencyContext<'_>, object: &Object) -> Vec<(Object, bo
         Object::Default(..)
         | Object::Attribute(..)
         | Object::Extension(_)
-        | Object::Trigger(..) => {}
+        | Object::Trigger(..)
+        | Object::Policy(..) => {}
     }
     // The dependents of arrays depend on the array type, which is as old as the type.
     let of_arrays = |one: &Object| match object {
@@ -341,6 +344,11 @@ fn users_of_column(
         let reads = |one: &&Arc<Trigger>| one.reads_column(column, of.columns.len());
         found.extend(of.triggers.iter().filter(reads).map(|one| trigger_of(of, one)));
     }
+    let own = |one: &View| reads(&one.relations);
+    policies(catalog, table, own, found);
+    if let Some(of) = catalog.table(table) {
+        found.extend(policies_of(of, own));
+    }
     for (position, other) in
         catalog.table(table).iter().flat_map(|of| of.columns.iter().enumerate())
     {
@@ -353,6 +361,35 @@ fn users_of_column(
 /// Returns a trigger as a dependent, which is not dropped automatically.
 fn trigger_of(table: &Table, trigger: &Trigger) -> (Object, bool) {
     (Object::Trigger(table.oid, trigger.record.name.clone()), false)
+}
+
+/// Finds the policies of other tables that reference a relation and satisfy a condition.
+fn policies(
+    catalog: &Catalog,
+    relation: u32,
+    is_dependent: impl Fn(&View) -> bool,
+    found: &mut Vec<(Object, bool)>,
+) {
+    for table in catalog.tables_with_policy_on(relation).filter(|one| one.oid != relation) {
+        let reads = |query: &View| {
+            query.relations.iter().any(|one| one.oid == relation) && is_dependent(query)
+        };
+        found.extend(policies_of(table, reads));
+    }
+}
+
+/// Returns the policies of a table with an expression that satisfies a condition.
+fn policies_of(
+    table: &Table,
+    is_dependent: impl Fn(&View) -> bool,
+) -> impl Iterator<Item = (Object, bool)> {
+    let policies = table.row_security.policies.iter();
+    let mut dependent: Vec<_> =
+        policies.filter(|policy| policy.expressions().any(|query| is_dependent(query))).collect();
+    dependent.sort_by_key(|policy| policy.record.number);
+    dependent
+        .into_iter()
+        .map(|policy| (Object::Policy(table.oid, policy.record.name.clone()), false))
 }
 
 /// Finds the foreign keys of other tables that reference a table.

@@ -149,6 +149,12 @@ impl Ddl<'_> {
                     record.triggers.retain(|trigger| trigger.name != *name);
                 })
             }
+            Object::Policy(table, _) if tables.contains(table) => Ok(()),
+            Object::Policy(table, name) => {
+                self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
+                    record.policies.retain(|policy| policy.name != *name);
+                })
+            }
             Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
             // The row of an extension is that of its comment, which is removed.

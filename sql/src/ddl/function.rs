@@ -88,6 +88,17 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Checks that the current role may set the attributes of a function.
+    fn check_attributes(&self, attributes: &FunctionAttributes) -> Result<()> {
+        let role = self.roles.current.number;
+        if attributes.leakproof == Some(true)
+            && !self.changes.catalog(self.engine).is_superuser(role)
+        {
+            bail!(INSUFFICIENT_PRIVILEGE: "only superuser can define a leakproof function");
+        }
+        Ok(())
+    }
+
     fn create_function(&mut self, statement: &ast::CreateFunction) -> Result<()> {
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.types())?;
@@ -192,6 +203,7 @@ impl Ddl<'_> {
             security_definer: false,
             unknown: Default::default(),
         };
+        self.check_attributes(&statement.attributes)?;
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record.settings, &statement.attributes.settings)?;
         Ok(record)
@@ -340,6 +352,7 @@ impl Ddl<'_> {
         let known = self.known_function(&catalog, &statement.function)?;
         check_changeable(&known.record)?;
         let mut record = known.record.clone();
+        self.check_attributes(&statement.attributes)?;
         set_attributes(&mut record, &statement.attributes)?;
         self.change_settings(&mut record.settings, &statement.attributes.settings)?;
         let function = Arc::new(Function::of_record(record, &catalog)?);

@@ -5,7 +5,8 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::{
-    ColumnAttribute, Deferral, Ident, StorageKind, TableAttribute, TriggerFiring, TriggerSelection,
+    ColumnAttribute, Deferral, Ident, RowSecurityChange, StorageKind, TableAttribute,
+    TriggerFiring, TriggerSelection,
 };
 use crate::catalog::Catalog;
 use crate::catalog::ignored_attributes::{ReplicaIdentity, set_parameter};
@@ -60,6 +61,12 @@ impl Ddl<'_> {
             }
             TableAttribute::Triggers(selection, firing) => {
                 enable_triggers(record, selection, *firing)?;
+            }
+            TableAttribute::RowSecurity(RowSecurityChange::Enable(is_on)) => {
+                record.row_security = *is_on;
+            }
+            TableAttribute::RowSecurity(RowSecurityChange::Force(is_on)) => {
+                record.forces_row_security = *is_on;
             }
             TableAttribute::Unchanged => {}
         }

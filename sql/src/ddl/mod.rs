@@ -47,6 +47,7 @@ mod domain;
 mod function;
 mod function_settings;
 mod trigger;
+mod policy;
 mod like;
 mod drop;
 mod access;

@@ -41,7 +41,10 @@ impl<'a> SqlWriter<'a> {
         };
         self.used.extend(note.relation);
         let name = note.index.and_then(|index| entry.columns.get(index)).unwrap_or(&note.name);
-        word(entry.name.iter().chain([name]).map(|part| quote_ident(part)).collect())
+        let is_bare = note.relation == self.policy_entry
+            && note.relation.is_some_and(|at| self.level.contains(&at));
+        let qualifier = entry.name.iter().filter(|_| !is_bare);
+        word(qualifier.chain([name]).map(|part| quote_ident(part)).collect())
     }
 
     /// Returns the column for a field of a relation's whole row; `None` for fields of other rows.

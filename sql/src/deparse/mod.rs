@@ -30,10 +30,13 @@ use std::sync::{Arc, LazyLock};
 use types::text::TextStyle;
 use types::{DataType, SqlType};
 
+use crate::ast::QueryBody;
 use crate::ast::{self, SelectItem};
 use crate::binder::resolution_notes::ResolutionNotes;
+use crate::binder::resolution_notes::entry_position;
 use crate::binder::{SystemCatalog, resolve_expression, resolve_trigger_condition, resolve_view};
 use crate::catalog::Catalog;
+use crate::catalog::access::row_security::expression_of;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::catalog::view::View;
@@ -151,6 +154,28 @@ pub fn trigger_condition(
     Ok(writer.out)
 }
 
+/// Returns the text of an expression of a policy, given the query over its table.
+///
+/// # Errors
+///
+/// The error of the query, which a later change of an object can cause.
+pub fn policy(
+    query: &Arc<View>,
+    reader: DeparseContext<'_>,
+    system: &dyn SystemCatalog,
+    layout: Layout,
+) -> Result<String> {
+    let notes = resolve_view(query, reader.catalog, system)?;
+    let mut writer = SqlWriter::new(&notes, reader, layout);
+    if let QueryBody::Select(select) = &query.query()?.body {
+        writer.enter(&select.from);
+        writer.policy_entry = select.from.first().map(entry_position);
+    }
+    let node = writer.value(expression_of(query)?, Some(DataType::Bool.into()));
+    writer.write(&node, false);
+    Ok(writer.out)
+}
+
 /// Returns the text of an index key without its collation, and whether it is a call.
 ///
 /// # Errors
@@ -220,6 +245,8 @@ struct SqlWriter<'a> {
     value_word: bool,
     /// True in WHEN of a trigger, over the rows `old` and `new`.
     is_of_trigger: bool,
+    /// The table of a policy, whose columns are not qualified outside of subqueries.
+    policy_entry: Option<usize>,
 }
 
 /// An entry of a select list.
@@ -251,6 +278,7 @@ impl<'a> SqlWriter<'a> {
             targets: Vec::new(),
             value_word: false,
             is_of_trigger: false,
+            policy_entry: None,
         }
     }
 

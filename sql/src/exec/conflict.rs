@@ -20,7 +20,7 @@ use crate::exec::row_writer::{CellStamp, WrittenCells};
 use crate::exec::target_rows::{lock_and_read, with_subqueries};
 use crate::exec::triggers::TriggerRows;
 use crate::exec::{Context, ModifyOutcome};
-use crate::logical::{Assignment, ConflictTarget, OnConflict};
+use crate::logical::{Assignment, CheckTime, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
 use types::expr::Expr;
 
@@ -130,10 +130,12 @@ impl<'a> ConflictWriter<'a> {
         if !self.names_all && self.is_blind {
             written = WrittenCells::by_change(table, self.plan.named_columns.iter().copied());
         }
-        if !(self.names_all || self.is_blind) || context.watches(table) {
+        let is_checked = changes.checks_existing();
+        if !(self.names_all || self.is_blind) || is_checked || context.watches(table) {
             let mode = LockMode::NoKeyExclusive;
             let old = lock_and_read((table, &key), mode, &mut changes.cells, context)?;
             if let Some(old) = old {
+                changes.check(CheckTime::Conflict, &old, context)?;
                 let mut new = old.clone();
                 let named = self.plan.named_columns.iter().copied();
                 for column in named.clone() {
@@ -162,6 +164,7 @@ impl<'a> ConflictWriter<'a> {
                 hint "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.");
         }
         let mut both = existing.row;
+        self.changes.check(CheckTime::Conflict, &both, context)?;
         both.append(&mut excluded);
         if let Some(row) = &self.plan.conflict_row {
             both = with_subqueries(row, &both, context)?;

@@ -17,7 +17,7 @@ use crate::exec::lock_rows::re_evaluate;
 use crate::exec::row_changes::RowChanges;
 use crate::exec::target_rows::lock_seen;
 use crate::exec::{Context, ModifyOutcome, build, memory};
-use crate::logical::{MergeAction, MergeClause};
+use crate::logical::{CheckTime, MergeAction, MergeClause};
 use crate::plan::MergePlan;
 
 /// Executes a MERGE.
@@ -26,7 +26,7 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
     let mut merge = Merge {
         plan,
         context,
-        changes: RowChanges::new(&plan.table, "updated or deleted", &[], None),
+        changes: RowChanges::new(&plan.table, "updated or deleted", &plan.checks, None),
         touched: AHashSet::new(),
         touched_bytes: 0,
     };
@@ -129,11 +129,17 @@ impl<'a> Merge<'a> {
         let changes = &mut self.changes;
         match action {
             Some(MergeAction::Update(set)) => {
+                changes.check(CheckTime::MergeUpdate, &newest, self.context)?;
                 if changes.update(key, (&newest, &row), set, self.context)?.is_none() {
                     return Ok(None);
                 }
             }
-            Some(MergeAction::Delete) if changes.delete(key, &newest, self.context)? => {}
+            Some(MergeAction::Delete) => {
+                changes.check(CheckTime::MergeDelete, &newest, self.context)?;
+                if !changes.delete(key, &newest, self.context)? {
+                    return Ok(None);
+                }
+            }
             _ => return Ok(None),
         }
         changes.add(&newest, self.context)?;

@@ -2,8 +2,8 @@
 //!
 //! INSERT, UPSERT, UPDATE, DELETE, MERGE and COPY determine the rows; existing ones are locked and
 //! re-read before ([`target_rows`](crate::exec::target_rows)). [`RowChanges`] queues the
-//! constraint checks of each changed row, stages it, checks WITH CHECK OPTION, computes RETURNING
-//! and counts the row.
+//! constraint checks of each changed row, checks row-level security policies, stages it, checks
+//! WITH CHECK OPTION, computes RETURNING and counts the row.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::hidden_keys::RowIdAllocator;
 use crate::exec::row_writer::{RowWriter, WrittenCells, previous};
-use crate::exec::target_rows::{ReturningCollector, check_views, refuse_changed};
+use crate::exec::target_rows::{ReturningCollector, check_row, refuse_changed};
 use crate::exec::triggers::TriggerRows;
 use crate::exec::{Context, ModifyOutcome};
-use crate::logical::{Assignment, Returning};
-use crate::plan::ViewCheckPlan;
+use crate::logical::{Assignment, CheckTime, Returning};
+use crate::plan::RowCheckPlan;
 
 /// Changes of the rows of one table by one statement.
 pub(super) struct RowChanges<'a> {
     table: Arc<Table>,
-    checks: &'a [ViewCheckPlan],
+    checks: &'a [RowCheckPlan],
     returned: ReturningCollector<'a>,
     numbers: RowIdAllocator,
     /// Writer of the changed rows.
@@ -44,7 +44,7 @@ impl<'a> RowChanges<'a> {
     pub(super) fn new(
         table: &Arc<Table>,
         done: &'static str,
-        checks: &'a [ViewCheckPlan],
+        checks: &'a [RowCheckPlan],
         returning: Option<&'a Returning>,
     ) -> RowChanges<'a> {
         RowChanges {
@@ -73,7 +73,27 @@ impl<'a> RowChanges<'a> {
             values.clone_from_slice(&new);
         }
         self.table.generate(values, &context.eval)?;
+        self.check(CheckTime::Insert, values, context)?;
         Ok(true)
+    }
+
+    /// Checks a row of the table by the policies of a time.
+    pub(super) fn check(
+        &mut self,
+        time: CheckTime,
+        row: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        match self.checks {
+            [] => Ok(()),
+            checks => check_row((checks, Some(time)), row, &mut self.writer, context),
+        }
+    }
+
+    /// Returns whether policies check existing rows that ON CONFLICT or UPSERT updates.
+    pub(super) fn checks_existing(&self) -> bool {
+        let mut times = self.checks.iter().map(|check| check.subject.time());
+        times.any(|time| time == Some(CheckTime::Conflict))
     }
 
     /// Generated columns are computed after BEFORE triggers.
@@ -127,6 +147,7 @@ impl<'a> RowChanges<'a> {
             changed.extend((0..new.len()).filter(|at| old[*at] != new[*at]));
         }
         self.table.generate(&mut new, &context.eval)?;
+        self.check(CheckTime::Update, &new, context)?;
         refuse_changed((&self.table, &key), self.done, context)?;
         let rows = TriggerRows { old: Some(old), new: Some(&new), assigned: &columns };
         context.row_changed(&self.table, rows)?;
@@ -195,7 +216,8 @@ impl<'a> RowChanges<'a> {
     /// Counts a changed row, after the check options of views; computes RETURNING over its values
     /// in table order, followed by additional columns.
     pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
-        check_views(self.checks, &row[..self.table.columns.len()], &mut self.writer, context)?;
+        let columns = &row[..self.table.columns.len()];
+        check_row((self.checks, None), columns, &mut self.writer, context)?;
         self.row_count += 1;
         self.returned.add(row, context)
     }

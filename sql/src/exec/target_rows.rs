@@ -20,8 +20,8 @@ use crate::exec::point_get::key_from;
 use crate::exec::row_writer::RowWriter;
 use crate::exec::row_writer::unpack;
 use crate::exec::{Context, Operator, build};
-use crate::logical::Returning;
-use crate::plan::{RowAtHandPlan, TargetRows, ViewCheckPlan};
+use crate::logical::{CheckSubject, CheckTime, Returning};
+use crate::plan::{RowAtHandPlan, RowCheckPlan, TargetRows};
 
 /// Keys of the target rows.
 pub(super) struct TargetSource {
@@ -199,32 +199,40 @@ fn follow(
     })
 }
 
-/// Checks a row against the check options of views.
+/// Checks a row against the check options of views, or against the policies of a time.
 ///
 /// # Errors
 ///
-/// 44000 for the first violated one. Pending rows are staged before, so that violations of the
-/// table's constraints are raised first.
-pub(super) fn check_views(
-    checks: &[ViewCheckPlan],
+/// 44000 or 42501 for the first violated one. Pending rows are staged before a view's check, so
+/// that violations of the table's constraints are raised first.
+pub(super) fn check_row(
+    (checks, time): (&[RowCheckPlan], Option<CheckTime>),
     row: &[Datum],
     writer: &mut RowWriter,
     context: &Context,
 ) -> Result<()> {
-    for check in checks {
+    for check in checks.iter().filter(|check| check.subject.time() == time) {
         let meets = match &check.row {
             None => check.predicate.eval_row(row, &context.eval)?,
             Some(given) => {
+                if time.is_some() {
+                    // A policy may read the rows that the statement has written before.
+                    writer.flush(context)?;
+                }
                 let said = with_subqueries(given, row, context)?;
                 check.predicate.eval_row(&said, &context.eval)?
             }
         };
-        if meets.as_bool() != Some(true) {
-            writer.flush(context)?;
-            let message = format!("new row violates check option for view \"{}\"", check.view);
-            let row = writer.table().constraints.failing_row(row.to_vec(), &context.eval.style);
-            bail!(WITH_CHECK_OPTION_VIOLATION: message; detail row);
+        if meets.as_bool() == Some(true) {
+            continue;
         }
+        let CheckSubject::View(view) = &check.subject else {
+            return Err(check.subject.violation());
+        };
+        writer.flush(context)?;
+        let message = format!("new row violates check option for view \"{view}\"");
+        let row = writer.table().constraints.failing_row(row.to_vec(), &context.eval.style);
+        bail!(WITH_CHECK_OPTION_VIOLATION: message; detail row);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::expr::Expr;
 
 use crate::catalog::table::Table;
-use crate::logical::{Assignment, Logical};
+use crate::logical::{Assignment, Logical, RowAtHand, RowCheck};
 
 /// MERGE statement. Its expressions are over the source's columns.
 #[derive(Debug, Clone)]
@@ -19,11 +19,18 @@ pub struct Merge {
     pub source: Logical,
     /// Number of source columns that the clauses refer to; the following ones are for locking.
     pub width: usize,
+    /// Policies of written rows.
+    pub checks: Vec<RowCheck>,
     /// WHEN clauses; the first one whose condition holds applies.
     pub clauses: Vec<MergeClause>,
 }
 
 impl Merge {
+    /// Returns the row-at-hand plans of the policies.
+    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut RowAtHand> {
+        self.checks.iter_mut().flat_map(|check| &mut check.row).map(Box::as_mut)
+    }
+
     /// Returns whether all actions are DO NOTHING.
     pub fn is_idle(&self) -> bool {
         self.clauses.iter().all(|clause| matches!(clause.action, MergeAction::Nothing))

@@ -12,6 +12,7 @@ pub mod cells;
 mod current_row;
 mod locks;
 mod merge;
+mod row_check;
 mod data_changing_with;
 mod traversal;
 mod window;
@@ -33,6 +34,7 @@ pub use current_row::{CurrentRow, CursorTable};
 pub use data_changing_with::{NamedStep, Steps};
 pub use locks::{LockRows, LockedTable, LockedTables, RowLock};
 pub use merge::{Merge, MergeAction, MergeClause};
+pub use row_check::{CheckSubject, CheckTime, RowCheck};
 pub use types::order::SortKey;
 pub use window::{
     Exclusion, Frame, FrameBound, FrameUnits, RangeFrameBound, Window, WindowFunction, WindowKind,
@@ -102,6 +104,12 @@ pub enum Logical {
         input: Box<Logical>,
         /// Boolean predicate over the input.
         predicate: Expr,
+    },
+    /// Rows that the statement may see, filtered by row-level security policies. A condition above
+    /// the node moves below it only if it is leakproof: others must not see more rows.
+    Barrier {
+        /// The filtered rows.
+        input: Box<Logical>,
     },
     /// Computed columns.
     Project {
@@ -327,6 +335,9 @@ pub struct TableScan {
     pub index_hint: Option<Vec<String>>,
     /// Statistics of ANALYZE, where the planner chooses among access paths by them.
     pub statistics: Option<Arc<ScanStatistics>>,
+    /// The row-level security policies that filter it, by their number in the binder: set until
+    /// the binder has added [`Logical::Barrier`].
+    pub policies: Option<usize>,
 }
 
 /// Statistics of a table's rows.
@@ -712,8 +723,8 @@ pub struct Insert {
     pub conflict_row: Option<Box<RowAtHand>>,
     /// Attributes of the written cells.
     pub attributes: CellAttributes<Expr>,
-    /// Check options of the views that the statement goes through.
-    pub checks: Vec<ViewCheck>,
+    /// Check options of the views that the statement goes through, and policies.
+    pub checks: Vec<RowCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -724,17 +735,6 @@ impl Insert {
         let of_checks = self.checks.iter_mut().flat_map(|check| &mut check.row);
         self.conflict_row.iter_mut().chain(of_checks).map(Box::as_mut)
     }
-}
-
-/// WITH CHECK OPTION: a condition for rows that are written through a view.
-#[derive(Debug, Clone)]
-pub struct ViewCheck {
-    /// View that has the condition.
-    pub view: String,
-    /// Condition over the row in table order; with `row`, over the output of that.
-    pub predicate: Expr,
-    /// Plan for the subqueries of the condition, where it has any; its output is one column.
-    pub row: Option<Box<RowAtHand>>,
 }
 
 /// ON CONFLICT action of an insert.
@@ -818,8 +818,8 @@ pub struct Update {
     /// True if the source may yield a row of the table more than once, because of FROM: only the
     /// first counts.
     pub repeats: bool,
-    /// Check options of the views that the statement goes through.
-    pub checks: Vec<ViewCheck>,
+    /// Check options of the views that the statement goes through, and policies.
+    pub checks: Vec<RowCheck>,
     /// RETURNING over the source's columns, with the new values of the table's columns.
     pub returning: Option<Returning>,
 }
@@ -880,6 +880,7 @@ impl Logical {
             Logical::Values { types, .. } => types.clone(),
             Logical::Constants(constants) => constants.types.clone(),
             Logical::Filter { input, .. }
+            | Logical::Barrier { input }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
             | Logical::Distinct { input, .. }

@@ -7,8 +7,8 @@ use types::expr::Expr;
 use types::function::sets;
 
 use super::{
-    ApplyKind, BoundPlan, Insert, LockRows, Logical, OnConflict, Returning, SetCall, SetFunction,
-    TableScan, ViewCheck,
+    ApplyKind, BoundPlan, Insert, LockRows, Logical, OnConflict, Returning, RowCheck, SetCall,
+    SetFunction, TableScan,
 };
 
 impl SetFunction {
@@ -29,6 +29,7 @@ impl Logical {
             | Logical::Constants(_)
             | Logical::CteScan(_) => Vec::new(),
             Logical::Filter { input, .. }
+            | Logical::Barrier { input }
             | Logical::Project { input, .. }
             | Logical::Aggregate { input, .. }
             | Logical::Sort { input, .. }
@@ -56,6 +57,7 @@ impl Logical {
             | Logical::Constants(_)
             | Logical::CteScan(_) => Vec::new(),
             Logical::Filter { input, .. }
+            | Logical::Barrier { input }
             | Logical::Project { input, .. }
             | Logical::Aggregate { input, .. }
             | Logical::Sort { input, .. }
@@ -105,6 +107,7 @@ impl Logical {
             | Logical::With(_)
             | Logical::CteScan(_)
             | Logical::RecursiveUnion(_)
+            | Logical::Barrier { .. }
             | Logical::Append { .. } => {}
         }
     }
@@ -187,7 +190,9 @@ impl Logical {
             Logical::Limit { limit: Some(Expr::Constant { value, .. }), ties, .. } => {
                 ties.is_empty() && value.as_i64().is_some_and(|rows| rows <= 1)
             }
-            Logical::Project { input, .. } | Logical::Filter { input, .. } => input.is_single_row(),
+            Logical::Project { input, .. }
+            | Logical::Filter { input, .. }
+            | Logical::Barrier { input } => input.is_single_row(),
             Logical::Values { rows, .. } => rows.len() <= 1,
             _ => false,
         }
@@ -210,7 +215,7 @@ impl BoundPlan {
             BoundPlan::Update(update) => {
                 update.source.calls_volatile_routines()
                     || update.assignments.iter().any(|one| calls(&one.value))
-                    || update.checks.iter().any(ViewCheck::calls_volatile_routines)
+                    || update.checks.iter().any(RowCheck::calls_volatile_routines)
                     || returns(&update.returning)
             }
             BoundPlan::Delete(delete) => {
@@ -243,11 +248,11 @@ impl Insert {
         on_conflict
             || self.source.calls_volatile_routines()
             || self.conflict_row.iter().any(|row| row.plan.calls_volatile_routines())
-            || self.checks.iter().any(ViewCheck::calls_volatile_routines)
+            || self.checks.iter().any(RowCheck::calls_volatile_routines)
     }
 }
 
-impl ViewCheck {
+impl RowCheck {
     fn calls_volatile_routines(&self) -> bool {
         self.predicate.calls_volatile_routines()
             || self.row.iter().any(|row| row.plan.calls_volatile_routines())

@@ -310,6 +310,9 @@ fn reason(node: &Logical) -> Error {
             "Create the view of the large table, grouped by the columns of the join, and join the view.",
         ),
         Logical::Apply(_) => refusal("with a subquery", BY_HAND),
+        Logical::Barrier { .. } => {
+            refusal("by a role that row-level security policies apply to", BY_HAND)
+        }
         Logical::Sort { .. } | Logical::Limit { .. } => {
             refusal("with ORDER BY or LIMIT", "Sort and limit the rows in queries of the view.")
         }

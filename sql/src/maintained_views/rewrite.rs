@@ -181,6 +181,7 @@ impl<'v> ViewMatch<'v> {
             lock: None,
             index_hint: None,
             statistics: None,
+            policies: None,
         });
         match conditions.is_empty() {
             true => scan,

@@ -28,6 +28,9 @@ impl TokenCursor<'_> {
         if self.take_words(&["default", "privileges"]) {
             return self.alter_default_privileges();
         }
+        if self.take_word("policy") {
+            return self.alter_policy();
+        }
         if let Some(kind) = self.object_kind() {
             return self.alter_object(kind, position);
         }
@@ -125,7 +128,10 @@ impl TokenCursor<'_> {
             }
             "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" | "enable"
             | "disable" => AlterTableAction::Changes(self.table_changes(&name)?),
-            "set" => AlterTableAction::Changes(self.table_changes(&name)?),
+            "set" | "force" => AlterTableAction::Changes(self.table_changes(&name)?),
+            "no" if self.nth_word_is(1, "force") => {
+                AlterTableAction::Changes(self.table_changes(&name)?)
+            }
             "split" => AlterTableAction::Regions(self.split_regions()?),
             "merge" => AlterTableAction::Regions(self.merge_regions()?),
             "normalize" => AlterTableAction::Regions(self.normalize()?),

@@ -383,6 +383,8 @@ impl TokenCursor<'_> {
             TableAttribute::Unchanged
         } else if self.take_words(&["set", "access", "method", "heap"]) {
             TableAttribute::Unchanged
+        } else if let Some(change) = self.row_security_change() {
+            TableAttribute::RowSecurity(change)
         } else if self.is_word("enable") || self.is_word("disable") {
             self.triggers()?
         } else if self.take_words(&["replica", "identity"]) {

@@ -39,6 +39,11 @@ impl TokenCursor<'_> {
             self.expect_words(&["on"])?;
             return Ok(CommentSubject::Trigger(name, self.table_name()?));
         }
+        if self.take_word("policy") {
+            let name = self.name()?;
+            self.expect_words(&["on"])?;
+            return Ok(CommentSubject::Policy(name, self.table_name()?));
+        }
         if self.take_word("database") {
             return Ok(CommentSubject::Database(self.name()?));
         }

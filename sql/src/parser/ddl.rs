@@ -34,6 +34,7 @@ impl TokenCursor<'_> {
                 self.create_function(true)
             }
             "trigger" => self.create_trigger(false),
+            "policy" => self.create_policy(),
             "event" => Err(ParseError::unsupported("CREATE EVENT TRIGGER", position)),
             "constraint" if self.nth_word_is(1, "trigger") => self.create_trigger(false),
             "or" if self.is_words(&["or", "replace", "trigger"])

@@ -16,6 +16,9 @@ impl TokenCursor<'_> {
         if self.take_word("trigger") {
             return self.drop_trigger();
         }
+        if self.take_word("policy") {
+            return self.drop_policy();
+        }
         if self.take_word("database") {
             return self.drop_database();
         }
@@ -82,7 +85,7 @@ impl TokenCursor<'_> {
 
     /// Reads the rest of DROP for kinds of objects that are not supported.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
-        let of_table = ["rule", "policy"];
+        let of_table = ["rule"];
         let others = ["publication", "server"];
         let kind = self.peek_word();
         if !of_table.iter().chain(&others).any(|known| **known == kind) {

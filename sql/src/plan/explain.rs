@@ -26,8 +26,8 @@ use crate::plan::scan::{
 };
 use crate::plan::window::window_call;
 use crate::plan::{
-    Node, Plan, PlanRoot, ProjectSetNode, RegionAggregateNode, RegionTopNNode, SystemRowsNode,
-    ViewCheckPlan,
+    Node, Plan, PlanRoot, ProjectSetNode, RegionAggregateNode, RegionTopNNode, RowCheckPlan,
+    SystemRowsNode,
 };
 
 /// Callback that returns the present number of regions of a store table, if it is known.
@@ -232,7 +232,7 @@ fn assigned_names(table: &Table, assignments: &[Assignment]) -> String {
 }
 
 /// Returns the plans of check options with subqueries.
-fn checked(checks: &[ViewCheckPlan]) -> impl Iterator<Item = &Node> {
+fn checked(checks: &[RowCheckPlan]) -> impl Iterator<Item = &Node> {
     checks.iter().flat_map(|check| &check.row).map(|row| &row.node)
 }
 

@@ -35,8 +35,8 @@ use types::{Batch, DataType};
 use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, JoinKind, LockedTable, MergeClause, OnConflict, OutputColumn,
-    RegionFunctionTarget, Returning, SetFunction, SetKind, SortKey, WindowFunction,
+    ApplyKind, Assignment, CheckSubject, JoinKind, LockedTable, MergeClause, OnConflict,
+    OutputColumn, RegionFunctionTarget, Returning, SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -620,7 +620,7 @@ pub struct InsertPlan {
     /// Attributes of the written cells.
     pub attributes: CellAttributes<Expr>,
     /// Check options of the views that the statement goes through.
-    pub checks: Vec<ViewCheckPlan>,
+    pub checks: Vec<RowCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -634,11 +634,11 @@ pub struct RowAtHandPlan {
     pub node: Node,
 }
 
-/// Check option of a view; see [`crate::logical::ViewCheck`].
+/// Check of written rows; see [`crate::logical::RowCheck`].
 #[derive(Debug)]
-pub struct ViewCheckPlan {
-    /// View that has the condition.
-    pub view: String,
+pub struct RowCheckPlan {
+    /// Object that has the condition.
+    pub subject: CheckSubject,
     /// Condition over the row in table order; with `row`, over the output of that.
     pub predicate: Expr,
     /// Plan for the subqueries of the condition.
@@ -664,7 +664,7 @@ pub struct RowChangePlan {
     /// Attributes of the delete markers.
     pub attributes: CellAttributes<Expr>,
     /// Check options of the views that the statement goes through.
-    pub checks: Vec<ViewCheckPlan>,
+    pub checks: Vec<RowCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -686,6 +686,8 @@ pub struct MergePlan {
     /// Re-evaluation of a row whose table row has changed; `None` if the source locks the table's
     /// rows itself.
     pub held: Option<LockedTablesNode>,
+    /// Policies of written rows.
+    pub checks: Vec<RowCheckPlan>,
     /// WHEN clauses.
     pub clauses: Vec<MergeClause>,
 }

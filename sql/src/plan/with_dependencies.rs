@@ -2,7 +2,7 @@
 
 use store::TableId;
 
-use crate::plan::{Node, PlanRoot, RowAtHandPlan, ViewCheckPlan};
+use crate::plan::{Node, PlanRoot, RowAtHandPlan, RowCheckPlan};
 
 impl PlanRoot {
     /// Returns the table whose rows it changes; `None` for a query.
@@ -18,7 +18,7 @@ impl PlanRoot {
     /// Returns the numbers of the parts of WITH that it reads directly.
     pub fn read_with_parts(&self) -> Vec<usize> {
         let mut found = Vec::new();
-        let mut given = |rows: Option<&RowAtHandPlan>, checks: &[ViewCheckPlan]| {
+        let mut given = |rows: Option<&RowAtHandPlan>, checks: &[RowCheckPlan]| {
             let of_checks = checks.iter().filter_map(|check| check.row.as_ref());
             rows.into_iter().chain(of_checks).for_each(|row| reads_of(&row.node, &mut found));
         };
@@ -33,6 +33,7 @@ impl PlanRoot {
                 reads_of(&change.source.node, &mut found);
             }
             PlanRoot::Merge(merge) => {
+                given(None, &merge.checks);
                 reads_of(&merge.source, &mut found);
                 merge.held.iter().for_each(|held| reads_of(&held.again, &mut found));
             }

@@ -98,6 +98,7 @@ fn build_step(
                 ProvidedProperties { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
             }
         },
+        Logical::Barrier { input } => build_wanted(*input, wanted, notes),
         Logical::Project { input, expressions } => {
             build_project(*input, expressions, wanted, notes)
         }

@@ -65,6 +65,7 @@ impl Estimator<'_> {
                 self.rows(input) * self.selectivity(predicate, input)
             }
             Logical::Project { input, .. }
+            | Logical::Barrier { input }
             | Logical::Sort { input, .. }
             | Logical::LockRows(LockRows { input, .. }) => self.rows(input),
             Logical::Join(Join { choice: JoinDecision { rows: Some(rows), .. }, .. }) => *rows,
@@ -151,9 +152,9 @@ impl Estimator<'_> {
     pub(super) fn unfiltered_rows(&self, plan: &Logical) -> f64 {
         match plan {
             Logical::Filter { input, .. } => self.unfiltered_rows(input),
-            Logical::Project { input, .. } | Logical::Sort { input, .. } => {
-                self.unfiltered_rows(input)
-            }
+            Logical::Project { input, .. }
+            | Logical::Barrier { input }
+            | Logical::Sort { input, .. } => self.unfiltered_rows(input),
             plan => self.rows(plan),
         }
     }
@@ -177,6 +178,7 @@ impl Estimator<'_> {
         match plan {
             Logical::Scan(scan) => self.table_distinct(scan, column),
             Logical::Filter { input, .. }
+            | Logical::Barrier { input }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
             | Logical::Distinct { input, .. }

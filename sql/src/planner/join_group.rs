@@ -322,7 +322,7 @@ fn finds_one(join: &Join) -> bool {
     let (mut plan, mut keys) = (join.right.as_ref(), keys);
     loop {
         plan = match plan {
-            Logical::Filter { input, .. } => input,
+            Logical::Filter { input, .. } | Logical::Barrier { input } => input,
             Logical::Project { input, expressions } => {
                 keys = keys.into_iter().filter_map(|key| as_column(&expressions[key])).collect();
                 input

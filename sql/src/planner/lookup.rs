@@ -34,6 +34,7 @@ pub(super) struct KeyPath {
 pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
     match plan {
         Logical::Scan(scan) => Some(FilteredTable { scan, conjuncts: Vec::new() }),
+        Logical::Barrier { input } => filtered_table(input),
         Logical::Filter { input, predicate } if !is_volatile(predicate) => {
             let Logical::Scan(scan) = input.as_ref() else { return None };
             let mut conjuncts = Vec::new();

@@ -5,6 +5,7 @@
 //!   -> combined_indexes -> build (with access, scan) -> Plan
 //! ```
 //!
+//! * [`barrier`]: conditions that are not leakproof stay above row-level security policies.
 //! * [`push_down`]: conditions move to the source of their columns; EXISTS and IN become joins;
 //!   the join order has the lowest cost by [`estimate`] and [`statistics`].
 //! * [`prune`]: unread columns are removed.
@@ -15,6 +16,7 @@
 
 pub mod statistics;
 mod conjunct;
+mod barrier;
 mod or_factoring;
 mod plan_properties;
 mod validate;
@@ -59,12 +61,12 @@ use crate::ast::CellAttributes;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::logical::{
-    BoundPlan, Delete, Insert, Logical, Merge, OnConflict, Returning, RowAtHand, Steps, Update,
-    ViewCheck,
+    BoundPlan, Delete, Insert, Logical, Merge, OnConflict, Returning, RowAtHand, RowCheck, Steps,
+    Update,
 };
 use crate::plan::{
     Estimates, InsertPlan, MergePlan, Node, Plan, PlanRoot, RowAtHandPlan, RowChangePlan,
-    TargetRows, ViewCheckPlan, WithPart,
+    RowCheckPlan, TargetRows, WithPart,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
@@ -158,7 +160,8 @@ fn plan_columns(
 ) -> Node {
     let next_parameter = Cell::new(*parameter_count);
     validate::logical("the binder", &logical, next_parameter.get());
-    let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
+    let mut logical = push_down::push_down(logical, aids.statistics, &next_parameter);
+    barrier::open(&mut logical);
     validate::logical("push_down", &logical, next_parameter.get());
     let mut logical = prune::to_first(logical, wanted);
     validate::logical("prune", &logical, next_parameter.get());
@@ -199,7 +202,7 @@ fn plan_insert(insert: &Insert, aids: PlannerInputs<'_>) -> Plan {
     let source = plan_rows(insert.source.clone(), &mut count, aids);
     let conflict_row = insert.conflict_row.as_deref();
     let conflict_row = conflict_row.map(|row| given_row(row, &mut count, aids));
-    let checks = view_checks(&insert.checks, &mut count, aids);
+    let checks = row_checks(&insert.checks, &mut count, aids);
     let root = PlanRoot::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
         source,
@@ -222,13 +225,13 @@ fn given_row(row: &RowAtHand, count: &mut usize, aids: PlannerInputs<'_>) -> Row
     RowAtHandPlan { parameters, node: plan_rows(row.plan.clone(), count, aids) }
 }
 
-fn view_checks(
-    checks: &[ViewCheck],
+fn row_checks(
+    checks: &[RowCheck],
     count: &mut usize,
     aids: PlannerInputs<'_>,
-) -> Vec<ViewCheckPlan> {
-    let plan = |check: &ViewCheck| ViewCheckPlan {
-        view: check.view.clone(),
+) -> Vec<RowCheckPlan> {
+    let plan = |check: &RowCheck| RowCheckPlan {
+        subject: check.subject.clone(),
         predicate: check.predicate.clone(),
         row: check.row.as_deref().map(|row| given_row(row, count, aids)),
     };
@@ -278,7 +281,7 @@ fn plan_update(update: &Update, aids: PlannerInputs<'_>) -> Plan {
         table: Arc::clone(&update.table),
         source: target_rows(&update.table, &update.source, &mut count, aids),
         reads_timestamp: update.reads_timestamp,
-        checks: view_checks(&update.checks, &mut count, aids),
+        checks: row_checks(&update.checks, &mut count, aids),
         attributes: CellAttributes::default(),
         recheck: update.recheck.clone(),
         assignments: Some(update.assignments.clone()),
@@ -319,7 +322,10 @@ fn plan_merge(merge: &Merge, aids: PlannerInputs<'_>) -> Plan {
         }
         source => (source, None),
     };
+    let given = merge.checks.iter().flat_map(|check| &check.row);
+    count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
+    let checks = row_checks(&merge.checks, &mut count, aids);
     let (table, clauses) = (Arc::clone(&merge.table), merge.clauses.clone());
-    let root = PlanRoot::Merge(MergePlan { table, source, held, clauses });
+    let root = PlanRoot::Merge(MergePlan { table, source, held, checks, clauses });
     Plan::new(root, Vec::new(), count, None)
 }

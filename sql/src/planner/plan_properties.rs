@@ -31,6 +31,7 @@ pub(super) fn is_empty(plan: &Logical) -> bool {
     match plan {
         Logical::Values { rows, .. } => rows.is_empty(),
         Logical::Filter { input, .. }
+        | Logical::Barrier { input }
         | Logical::Project { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
@@ -76,6 +77,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
             },
             Logical::Project { input, expressions } => is_never_null(&expressions[*index], input),
             Logical::Filter { input, .. }
+            | Logical::Barrier { input }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
             | Logical::Distinct { input, .. }

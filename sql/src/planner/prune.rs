@@ -137,6 +137,10 @@ fn pruned_step(plan: Logical, required: &Columns) -> PrunedPlan {
             let kept = input.kept.clone();
             PrunedPlan { plan: Logical::Filter { input: Box::new(input.plan), predicate }, kept }
         }
+        Logical::Barrier { input } => {
+            let PrunedPlan { plan, kept } = pruned(*input, required);
+            PrunedPlan { plan: Logical::Barrier { input: Box::new(plan) }, kept }
+        }
         Logical::Project { input, expressions } => {
             let required = &with_volatile(required, numbered(&expressions));
             let expressions = keep(expressions, required);

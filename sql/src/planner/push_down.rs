@@ -18,6 +18,7 @@ use crate::logical::{
     Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, LockRows, Logical, ProjectSet,
     RecursiveUnion, ScanStatistics, SetOperation, TableScan, Window, With,
 };
+use crate::planner::barrier::is_leakproof;
 use crate::planner::conjunct::{
     all, as_column, boolean, columns_of, is_never_true, is_volatile, renumber, split, substitute,
     within,
@@ -186,10 +187,7 @@ impl PushDown<'_> {
     /// Like [`PushDown::push`], for a parent node that may only read the first rows.
     fn push_first(&self, plan: Logical, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         match plan {
-            Logical::Scan(mut scan) => {
-                scan.statistics = self.known(&scan);
-                filter(Logical::Scan(scan), conjuncts)
-            }
+            Logical::Scan(scan) => self.push_scan(scan, conjuncts),
             Logical::SystemRows(_)
             | Logical::Values { .. }
             | Logical::Constants(_)
@@ -213,6 +211,7 @@ impl PushDown<'_> {
             Logical::Filter { input, predicate } => {
                 self.push_filter((*input, predicate), conjuncts, first)
             }
+            Logical::Barrier { input } => self.push_barrier(*input, conjuncts, first),
             Logical::Project { input, expressions } => {
                 self.push_project((*input, expressions), conjuncts, first)
             }
@@ -256,6 +255,29 @@ impl PushDown<'_> {
                     .collect(),
             },
         }
+    }
+
+    fn push_scan(&self, mut scan: TableScan, conjuncts: Vec<Expr>) -> Logical {
+        // The binder applies the policies; a scan whose policies were forgotten has no rows.
+        if scan.policies.is_some() {
+            debug_assert!(false, "a scan of {} without its policies", scan.table.name);
+            return no_rows(Logical::Scan(scan).column_types());
+        }
+        scan.statistics = self.known(&scan);
+        filter(Logical::Scan(scan), conjuncts)
+    }
+
+    /// Pushes leakproof conditions below a barrier.
+    fn push_barrier(
+        &self,
+        input: Logical,
+        conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
+    ) -> Logical {
+        let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(is_leakproof);
+        let first = first.filter(|_| stay.is_empty());
+        let input = self.boxed_first(input, go, first);
+        filter(Logical::Barrier { input }, stay)
     }
 
     /// Pushes conditions on group keys below the aggregation.

@@ -31,6 +31,11 @@ fn marked(plan: &Logical, locked: &LockedTable) -> Option<Logical> {
         Logical::Scan(scan) => {
             Some(Logical::Scan(TableScan { lock: Some(locked.lock), ..scan.clone() }))
         }
+        // Rows that a condition above the barrier drops are not locked.
+        Logical::Filter { input, .. } if matches!(**input, Logical::Barrier { .. }) => None,
+        Logical::Barrier { input } => {
+            Some(Logical::Barrier { input: Box::new(marked(input, locked)?) })
+        }
         Logical::Filter { input, predicate } if !is_volatile(predicate) => {
             let (input, predicate) = (Box::new(marked(input, locked)?), predicate.clone());
             Some(Logical::Filter { input, predicate })

@@ -149,12 +149,17 @@ impl StatementExecutor {
     ///
     /// 23503 and 23505 for a violation that still exists.
     pub(super) fn check_deferred(&mut self, all: bool) -> Result<()> {
+        let checked = self.check_deferred_constraints(all);
+        checked.map_err(|error| self.without_secured_detail(error, &[]))
+    }
+
+    fn check_deferred_constraints(&mut self, all: bool) -> Result<()> {
         self.check_deferred_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
         let deferred = open.constraints.lock().deferred.clone();
         if !deferred.calls.is_empty() && self.call_deferred(all)? {
             // They may have changed rows.
-            return self.check_deferred(all);
+            return self.check_deferred_constraints(all);
         }
         if deferred.checks.is_empty() {
             return Ok(());

@@ -28,6 +28,7 @@ pub mod portals;
 mod preparation;
 mod prepared;
 mod referential_actions;
+mod row_security;
 mod region_statements;
 mod routine_calls;
 mod sequences;

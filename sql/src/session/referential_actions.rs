@@ -50,6 +50,15 @@ impl StatementExecutor {
         planned: &StatementPlan,
         context: Context,
     ) -> Result<ModifyOutcome> {
+        let modified = self.modify_and_check(planned, context);
+        modified.map_err(|error| self.without_secured_detail(error, &planned.writes))
+    }
+
+    fn modify_and_check(
+        &mut self,
+        planned: &StatementPlan,
+        context: Context,
+    ) -> Result<ModifyOutcome> {
         let queue = self.constraint_queue(&planned.writes)?;
         let context = Context { constraint_queue: queue.clone(), ..context };
         let Some(queue) = queue else { return exec::modify(&planned.plan, context) };
@@ -344,7 +353,8 @@ impl ReferentialActions<'_> {
         // As in PostgreSQL, with the privileges of the owner of the rows that change.
         let subject = AccessSubject::Relation(referencing.oid);
         let owner = self.executor.catalog().access(subject).owner;
-        self.executor.in_present_as(owner, |executor| {
+        let is_forced = referencing.row_security.is_forced;
+        self.executor.in_present_as((owner, is_forced), |executor| {
             let statement = executor.cached_statement(&text, &types)?;
             executor.with_planning(|planning| statement.planned(planning))
         })

@@ -24,6 +24,7 @@ use crate::catalog::Catalog;
 use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::privilege::{DELETE, INSERT, SELECT, TRUNCATE, UPDATE};
 use crate::catalog::name::{SearchPath, is_temporary};
+use crate::catalog::policy::RowSecurityMode;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -135,15 +136,25 @@ impl StatementExecutor {
         }
     }
 
-    /// Runs a check of integrity with the privileges of a role. It reads the present, also if
-    /// `as_of` is set since the writes that it checks.
-    pub(super) fn in_present_as<T>(&mut self, role: u32, run: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs a check of integrity of a table with the privileges of a role. It reads the present,
+    /// also if `as_of` is set since the writes that it checks, and rows that forced policies hide
+    /// from the owner.
+    pub(super) fn in_present_as<T>(
+        &mut self,
+        (role, is_forced): (u32, bool),
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let path = self.constants.search_path();
-        if path.as_of().is_none() && path.role() == role {
+        let mode = match is_forced {
+            true => RowSecurityMode::Integrity,
+            false => path.row_security(),
+        };
+        if path.as_of().is_none() && path.role() == role && path.row_security() == mode {
             return run(self);
         }
         let former = Arc::clone(&self.environment);
         let path = SearchPath::clone(path).with_as_of(None).with_role(role);
+        let path = path.with_row_security(mode);
         let environment = Arc::make_mut(&mut self.environment);
         Arc::make_mut(&mut environment.constants).set_search_path(Arc::new(path));
         let result = run(self);
@@ -177,6 +188,7 @@ impl StatementExecutor {
         if is_same_role
             && Arc::ptr_eq(value, &self.search_path)
             && parsed.as_of == path.as_of()
+            && parsed.row_security == path.row_security()
             && parsed.phoenix_compatibility == path.ignores_case()
         {
             return;

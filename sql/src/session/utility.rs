@@ -393,7 +393,8 @@ impl Session {
         open.forget_mark(&mark);
         let (done, notices) = done?;
         for notice in notices {
-            let is_warning = notice.sqlstate.starts_with("01");
+            let is_warning = notice.sqlstate.starts_with("01")
+                || notice.sqlstate == sqlstate::INVALID_PARAMETER_VALUE;
             self.notice(if is_warning { "WARNING" } else { "NOTICE" }, notice);
         }
         Ok(DdlOutcome::Done(done))
@@ -562,6 +563,7 @@ impl Session {
         }
         let columns = copy::columns(&table, columns)?;
         self.check_may_copy(&table, &columns)?;
+        self.refuse_secured_copy(&table)?;
         let names: Vec<&str> =
             columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
         let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
@@ -880,6 +882,9 @@ fn define(
         Statement::Type(statement) => ddl.change_types(statement),
         Statement::Function(statement) => ddl.change_functions(statement),
         Statement::Trigger(statement) => ddl.change_triggers(statement),
+        Statement::Policy(statement) => {
+            ddl.change_policies(statement, (&SystemNames::of(system), constants))
+        }
         Statement::CreateSequence(create) => ddl.create_sequence(create),
         Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
         Statement::CreateIndex(create) => ddl.create_index(create),
@@ -944,6 +949,7 @@ fn is_ddl(statement: &Statement) -> bool {
             | Statement::Type(_)
             | Statement::Function(_)
             | Statement::Trigger(_)
+            | Statement::Policy(_)
             | Statement::CreateIndex(_)
             | Statement::AlterOptions(_)
     )

@@ -239,6 +239,7 @@ impl Settings {
         let path = path
             .with_role(current.number)
             .with_as_of(self.parsed().as_of)
+            .with_row_security(self.parsed().row_security)
             .with_ignored_case(self.parsed().phoenix_compatibility);
         match self.temp_schema() {
             "" => path,

@@ -8,6 +8,7 @@ use types::text::{self, TextStyle};
 use types::{DataType, Datum};
 
 use crate::ast::IsolationLevel;
+use crate::catalog::policy::RowSecurityMode;
 use crate::settings::modes::TransactionModeSet;
 use crate::settings::quantity::{SIZE_UNITS, TIME_UNITS, parse_quantity};
 use crate::settings::value_of;
@@ -43,6 +44,8 @@ pub(crate) struct ParsedSettings {
     pub phoenix_compatibility: bool,
     /// `default_transaction_isolation`, `_read_only` and `_deferrable`.
     pub default_modes: TransactionModeSet,
+    /// `row_security`
+    pub row_security: RowSecurityMode,
     /// `as_of`, in microseconds since 2000-01-01 UTC.
     pub as_of: Option<i64>,
     /// `search_path`; the same pointer until it is set again.
@@ -90,6 +93,10 @@ impl ParsedSettings {
                 isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
                 read_only: value("default_transaction_read_only") == "on",
                 deferrable: value("default_transaction_deferrable") == "on",
+            },
+            row_security: match value("row_security") {
+                "off" => RowSecurityMode::Off,
+                _ => RowSecurityMode::On,
             },
             as_of: time_of(value("as_of")),
             search_path: Arc::clone(value_of(values, "search_path")),

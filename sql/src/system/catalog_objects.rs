@@ -97,6 +97,8 @@ const NAMESPACE: u32 = 2_615;
 const TYPE: u32 = 1_247;
 /// OID of `pg_trigger`.
 pub(super) const TRIGGER: u32 = 2_620;
+/// OID of `pg_policy`.
+pub(super) const POLICY: u32 = 3_256;
 /// OID of `pg_extension`.
 pub(super) const EXTENSION: u32 = 3_079;
 
@@ -339,6 +341,10 @@ impl CatalogObjects {
             CommentSubjectKey::Trigger(table, name) => {
                 let trigger = catalog.table(*table)?.trigger(name)?;
                 (TRIGGER, user_oid(trigger.record.number), 0)
+            }
+            CommentSubjectKey::Policy(table, name) => {
+                let policy = catalog.table(*table)?.row_security.policy(name)?;
+                (POLICY, user_oid(policy.record.number), 0)
             }
             CommentSubjectKey::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
             CommentSubjectKey::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),

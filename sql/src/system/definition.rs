@@ -356,6 +356,22 @@ pub(super) fn shown_expression(
     }
 }
 
+/// Returns the text of the expression of a policy, given its query; `None` for another text.
+pub(super) fn policy(
+    text: &str,
+    relation: Option<&SystemRelation>,
+    viewer: &DefinitionContext<'_>,
+    layout: Layout,
+) -> Option<String> {
+    let SystemRelationKind::Table(table) = &relation?.kind else { return None };
+    let mut queries = table.row_security.policies.iter().flat_map(|policy| policy.expressions());
+    let query = queries.find(|query| query.text == text)?;
+    let path = viewer.search_path();
+    let names = SystemNames { coprocessors: viewer.coprocessors, settings: None };
+    let shown = deparse::policy(query, viewer.reader(&path), &names, layout);
+    Some(shown.unwrap_or_else(|_| text.to_owned()))
+}
+
 /// Returns the text of the condition of a CHECK constraint.
 pub(super) fn check(
     text: &str,

@@ -18,6 +18,7 @@ use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
+use crate::catalog::policy::RowSecurityMode;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog_reader::store_tables_of;
 use crate::deparse::Layout;
@@ -177,10 +178,10 @@ fn call(
         "pg_relation_is_updatable" | "pg_column_is_updatable" => {
             updatable(source, objects, function, arguments)
         }
-        "pg_is_in_recovery"
-        | "pg_is_other_temp_schema"
-        | "pg_relation_is_publishable"
-        | "row_security_active" => Datum::Bool(false),
+        "pg_is_in_recovery" | "pg_is_other_temp_schema" | "pg_relation_is_publishable" => {
+            Datum::Bool(false)
+        }
+        "row_security_active" => row_security_active(source, objects, arguments)?,
         "pg_postmaster_start_time" | "pg_conf_load_time" => {
             timestamptz(source.engine.opened_micros)
         }
@@ -318,14 +319,7 @@ fn defined(
             let is_visible = |one: &SystemRelation| reg_names::is_visible(&viewer, objects, one);
             text_or_null(found.map(|one| definition::constraint(objects, one, shown, &is_visible)))
         }
-        "pg_get_expr" => {
-            let layout = Layout { pretty: is_true(arguments, 2), ..Layout::QUERY };
-            let (viewer, relation) = (source.viewer(), objects.relation(oid_at(arguments, 1)));
-            let path = viewer.search_path();
-            let reader = viewer.reader(&path);
-            let shown = |text| definition::shown_expression(text, relation, reader, layout);
-            text_or_null(arguments[0].as_str().map(shown))
-        }
+        "pg_get_expr" => shown_expression(source, objects, arguments),
         "pg_get_indexdef" => index_definition(source, objects, arguments),
         "pg_get_viewdef" => view_definition(source, objects, arguments)?,
         "show_create_table" => create_statement(source, objects, first)?,
@@ -381,6 +375,43 @@ fn defined(
 }
 
 /// `pg_get_viewdef` of a view by OID or name, with an optional argument for the layout.
+/// `pg_get_expr`
+fn shown_expression(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    arguments: Arguments<'_>,
+) -> Datum {
+    let layout = Layout { pretty: is_true(arguments, 2), ..Layout::QUERY };
+    let (viewer, relation) = (source.viewer(), objects.relation(oid_at(arguments, 1)));
+    let path = viewer.search_path();
+    let reader = viewer.reader(&path);
+    let shown = |text| match definition::policy(text, relation, &viewer, layout) {
+        Some(shown) => shown,
+        None => definition::shown_expression(text, relation, reader, layout),
+    };
+    text_or_null(arguments[0].as_str().map(shown))
+}
+
+/// Returns whether the policies of a table apply to the current role.
+fn row_security_active(
+    source: &SystemContext,
+    objects: &CatalogObjects,
+    arguments: Arguments<'_>,
+) -> Result<Datum> {
+    let relation = match arguments.first() {
+        Some(Datum::Text(name)) => Some(reg_names::relation(&source.viewer(), objects, name)?),
+        _ => objects.relation(oid_at(arguments, 0)),
+    };
+    let role = source.settings.roles().current.number;
+    let is_active = match relation.map(|relation| &relation.kind) {
+        Some(SystemRelationKind::Table(table)) => {
+            source.catalog.has_row_security(table, role, RowSecurityMode::On)
+        }
+        _ => false,
+    };
+    Ok(Datum::Bool(is_active))
+}
+
 fn view_definition(
     source: &SystemContext,
     objects: &CatalogObjects,

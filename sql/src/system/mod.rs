@@ -53,6 +53,7 @@ use crate::catalog::Catalog;
 use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::privilege;
 use crate::catalog::access::role::{READ_ALL_STATS_ROLE, SessionRoles};
+use crate::catalog::policy::RowSecurityMode;
 use crate::catalog::table::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -207,6 +208,7 @@ impl SystemContext {
     fn readable_tables(&self) -> Vec<&Arc<Table>> {
         let role = self.settings.roles().current.number;
         let mut tables = self.catalog.tables();
+        tables.retain(|table| !self.catalog.has_row_security(table, role, RowSecurityMode::On));
         if !self.catalog.has_privileges_of(role, READ_ALL_STATS_ROLE) {
             tables.retain(|table| {
                 let subject = AccessSubject::Relation(table.oid);

@@ -16,6 +16,7 @@ use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::ignored_attributes::{IgnoredColumnAttributes, Parameter, ReplicaIdentity};
 use crate::catalog::name;
+use crate::catalog::policy::RowSecurityMode;
 use crate::catalog::record::{IdentityRecord, IndexRecord};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
@@ -104,6 +105,7 @@ pub(super) fn rows(
         }
         "pg_auth_members" => memberships(shape, catalog),
         "pg_trigger" => triggers(shape, catalog),
+        "pg_policy" => privileges::policies(shape, catalog),
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
         "pg_available_extensions" => available_extensions(shape, catalog),
@@ -159,6 +161,7 @@ pub(super) fn class(
         }
         _ => false,
     };
+    let (is_secured, is_forced) = row_security(relation);
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
     let is_temporary = name::is_temporary(objects.namespace(relation.schema));
@@ -188,9 +191,21 @@ pub(super) fn class(
         ("relchecks", int2(checks)),
         ("relhasrules", Datum::Bool(matches!(kind, 'v' | 'm'))),
         ("relhastriggers", Datum::Bool(refers)),
+        ("relrowsecurity", Datum::Bool(is_secured)),
+        ("relforcerowsecurity", Datum::Bool(is_forced)),
         ("relispopulated", Datum::Bool(relation.is_populated())),
         ("relreplident", char(identity)),
     ])
+}
+
+/// Returns `relrowsecurity` and `relforcerowsecurity`.
+fn row_security(relation: &SystemRelation) -> (bool, bool) {
+    match &relation.kind {
+        SystemRelationKind::Table(table) => {
+            (table.row_security.is_enabled, table.row_security.is_forced)
+        }
+        _ => (false, false),
+    }
 }
 
 /// Returns `relpersistence` and `relreplident`.
@@ -889,7 +904,8 @@ pub(super) fn statistics(shape: &RelationDefinition, catalog: &Catalog, role: u3
                 let at = table.column_index(&column.name);
                 at.map_or(0, |at| catalog.column_privileges(role, table.oid, at))
             };
-            if held & SELECT == 0 && of_column() & SELECT == 0 {
+            let is_hidden = catalog.has_row_security(table, role, RowSecurityMode::On);
+            if is_hidden || held & SELECT == 0 && of_column() & SELECT == 0 {
                 continue;
             }
             let Some(data_type) = DataType::from_oid(column.type_oid) else { continue };

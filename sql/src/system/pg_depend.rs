@@ -5,6 +5,8 @@
 //! the catalog tracks ([`dependencies`]) follow: types, functions, and the primary keys that a
 //! GROUP BY relies on. pg_dump derives its order from these rows.
 
+use std::collections::BTreeSet;
+
 use crate::catalog::extension::PLPGSQL;
 use crate::catalog::name;
 use crate::catalog::object::Object;
@@ -14,7 +16,7 @@ use crate::catalog::{Catalog, ObjectId};
 use crate::ddl::dependencies;
 use crate::system::Row;
 use crate::system::catalog_objects::{
-    AUTHID, CatalogObjects, ConstraintRowKind, DATABASE_CLASS, EXTENSION, ForeignKeyTarget,
+    AUTHID, CatalogObjects, ConstraintRowKind, DATABASE_CLASS, EXTENSION, ForeignKeyTarget, POLICY,
     SystemRelationKind, TRIGGER, attribute_number, composite_relation_oid, database_oid,
     extension_oid, hashed_oid, role_oid, user_oid,
 };
@@ -44,6 +46,7 @@ pub(super) fn rows(
     of_relations(objects, &mut all);
     of_constraints(objects, &mut all);
     of_triggers(catalog, &mut all);
+    of_policies(catalog, &mut all);
     of_composites(catalog, &mut all);
     of_schemas(objects, catalog, &mut all);
     of_bennu(objects, catalog, &mut all);
@@ -151,6 +154,32 @@ fn of_triggers(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, c
     }
 }
 
+/// Adds the dependencies of policies on their tables, and on the tables, views and columns that
+/// their expressions reference; those on functions are tracked.
+fn of_policies(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
+    for table in catalog.tables() {
+        for policy in &table.row_security.policies {
+            let itself = (POLICY, user_oid(policy.record.number), 0);
+            all.push((itself, (CLASS, user_oid(table.oid), 0), 'a'));
+            let mut used = BTreeSet::new();
+            for relation in policy.expressions().flat_map(|query| &query.relations) {
+                let of = catalog.table(relation.oid);
+                let number = |at: &u32| of.map(|of| attribute_number(of, *at as usize));
+                used.extend(
+                    relation
+                        .used
+                        .iter()
+                        .filter_map(|at| Some((user_oid(relation.oid), i32::from(number(at)?)))),
+                );
+                if relation.oid != table.oid && relation.used.is_empty() {
+                    used.insert((user_oid(relation.oid), 0));
+                }
+            }
+            all.extend(used.into_iter().map(|(of, at)| (itself, (CLASS, of, at), 'n')));
+        }
+    }
+}
+
 /// Adds the dependency of the `pg_class` row of each composite type on the type.
 fn of_composites(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
     for one in catalog.types().filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
@@ -240,6 +269,10 @@ fn address_of(
         Object::Trigger(table, name) => {
             let trigger = catalog.table(*table)?.trigger(name)?;
             (TRIGGER, user_oid(trigger.record.number), 0)
+        }
+        Object::Policy(table, name) => {
+            let policy = catalog.table(*table)?.row_security.policy(name)?;
+            (POLICY, user_oid(policy.record.number), 0)
         }
         Object::Whole(ObjectId::Schema(_)) | Object::Extension(_) => return None,
     })

@@ -1,4 +1,4 @@
-//! Privilege inquiry functions: `has_…_privilege`, `pg_has_role` and `acldefault`.
+//! Privilege inquiry functions: `has_…_privilege`, `pg_has_role` and `acldefault`; policies.
 //!
 //! System objects have PostgreSQL's default privileges: all roles may read them.
 
@@ -8,19 +8,22 @@ use types::Datum;
 use types::datatype::RegKind;
 use types::function::quote_ident;
 
+use crate::ast::PolicyCommand;
 use crate::catalog::Catalog;
 use crate::catalog::access::object_access::{AccessRecord, AccessSubject, FutureSubject};
 use crate::catalog::access::privilege::{
     Acl, EXECUTE, PUBLIC_ROLE, PrivilegeKind, SELECT, USAGE, privilege_named,
 };
+use crate::catalog::table::{Policy, Table};
+use crate::catalog::view::View;
 use crate::error::{Error, Result};
 use crate::system::catalog_objects::{
     CatalogObjects, SystemRelation, acl_list, database_of_oid, hashed_oid, role_oid, schema_oid_of,
-    subject_of,
+    subject_of, user_oid,
 };
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::relation_definitions::RelationDefinition;
-use crate::system::value::{array, char, oid, text};
+use crate::system::value::{array, char, oid, text, text_or_null};
 use crate::system::views::{DefinitionContext, roles};
 use crate::system::{Row, SystemContext, pg_catalog, pg_proc, reg_names};
 
@@ -366,4 +369,32 @@ fn named_exists(
             }))
         }
     }
+}
+
+/// Returns the rows of `pg_policy`.
+pub(super) fn policies(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Vec<Datum>> {
+    let row = |(table, policy): (&Arc<Table>, &Arc<Policy>)| {
+        let record = &policy.record;
+        let roles = record.roles.iter().map(|role| match *role {
+            PUBLIC_ROLE => oid(0),
+            role => oid(role_oid(role)),
+        });
+        let mut letters = PolicyCommand::ALL.into_iter();
+        let letter = letters.find(|(command, ..)| *command == record.command);
+        let expression = |one: &Option<Arc<View>>| text_or_null(one.as_ref().map(|one| &one.text));
+        shape.row([
+            ("oid", oid(user_oid(record.number))),
+            ("polname", text(&record.name)),
+            ("polrelid", oid(user_oid(table.oid))),
+            ("polcmd", char(letter.map_or('*', |(.., letter)| letter))),
+            ("polpermissive", Datum::Bool(!record.is_restrictive)),
+            ("polroles", array(roles.collect())),
+            ("polqual", expression(&policy.using)),
+            ("polwithcheck", expression(&policy.check)),
+        ])
+    };
+    let tables = catalog.tables().into_iter();
+    let policies = tables
+        .flat_map(|table| table.row_security.policies.iter().map(move |policy| (table, policy)));
+    policies.map(row).collect()
 }

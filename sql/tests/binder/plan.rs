@@ -171,6 +171,7 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
             format!("values {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
         }
         Logical::Filter { predicate, .. } => format!("filter {}", text(predicate)),
+        Logical::Barrier { .. } => "barrier".to_owned(),
         Logical::Project { expressions, .. } => format!("project {}", texts(expressions)),
         Logical::Join(join) => format!("join {:?} on {}", join.kind, text(&join.on)),
         Logical::Apply(apply) => apply_text(apply),
@@ -242,6 +243,7 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Values { .. }
         | Logical::Constants(_) => Vec::new(),
         Logical::Filter { input, .. }
+        | Logical::Barrier { input }
         | Logical::Project { input, .. }
         | Logical::Aggregate { input, .. }
         | Logical::Sort { input, .. }

@@ -91,6 +91,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         foreign_keys: Vec::new(),
         without_triggers: false,
         triggers: Vec::new(),
+        row_security: Default::default(),
         client_timestamps: false,
         cell_ttl: false,
         kind: sql::catalog::record::TableKind::Ordinary,

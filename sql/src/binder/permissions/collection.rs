@@ -14,28 +14,32 @@ use crate::logical::Origin;
 
 impl Binder<'_> {
     /// Returns the role that relations are checked as; `None` for the current role.
-    fn checked_role(&self) -> Option<u32> {
-        self.view.as_ref().and_then(|view| reader_of(self.catalog, view))
+    pub(in crate::binder) fn checked_role(&self) -> Option<u32> {
+        match self.policies.check_as {
+            Some(check_as) => check_as,
+            None => self.view.as_ref().and_then(|view| reader_of(self.catalog, view)),
+        }
     }
 
     /// Requests privileges on a relation.
     pub(in crate::binder) fn request(&mut self, relation: u32, privileges: u32) {
         self.permissions.request(relation, self.checked_role(), privileges);
+        // Views and policies reference relations by their numbers.
         if self.view.is_none() {
             self.permissions.request_name(AccessSubject::Relation(relation));
         }
     }
 
     /// Requests privileges on a view that a statement writes through, and as the owners of the
-    /// views, on what they read.
-    pub(in crate::binder) fn request_through(&mut self, view: u32, privileges: u32) {
+    /// views, on what they read. Returns the role that the table is checked as.
+    pub(in crate::binder) fn request_through(&mut self, view: u32, privileges: u32) -> Option<u32> {
         let (mut next, mut check_as) = (view, self.checked_role());
         self.permissions.request_name(AccessSubject::Relation(view));
         loop {
             self.permissions.note_written(next);
             self.permissions.request(next, check_as, privileges);
-            let Some(view) = self.catalog.view(next) else { return };
-            let [relation] = view.relations.as_slice() else { return };
+            let Some(view) = self.catalog.view(next) else { return check_as };
+            let [relation] = view.relations.as_slice() else { return check_as };
             check_as = reader_of(self.catalog, view);
             next = relation.oid;
         }
@@ -76,7 +80,7 @@ impl Binder<'_> {
 
     /// Requests that a system catalog may be read.
     pub(in crate::binder) fn request_system(&mut self, name: &str) {
-        if self.view.is_none() {
+        if self.checked_role().is_none() {
             self.permissions.request_system(name);
         }
     }

@@ -53,6 +53,12 @@ impl PermissionRequests {
         self.relations.entry((relation, check_as)).or_default().privileges |= privileges;
     }
 
+    /// Returns whether a privilege on a relation is requested.
+    pub fn has_requested(&self, relation: u32, check_as: Option<u32>, privilege: u32) -> bool {
+        let request = self.relations.get(&(relation, check_as));
+        request.is_some_and(|request| request.privileges & privilege != 0)
+    }
+
     /// Requests a privilege on a column of a relation.
     pub fn request_column(
         &mut self,

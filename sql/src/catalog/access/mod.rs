@@ -5,3 +5,4 @@ pub mod object_privileges;
 pub mod privilege;
 pub mod role;
 pub mod role_graph;
+pub mod row_security;

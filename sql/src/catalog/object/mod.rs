@@ -31,6 +31,8 @@ pub enum Object {
     Constraint(u32, String),
     /// A trigger of a table, by name.
     Trigger(u32, String),
+    /// A policy of a table, by name.
+    Policy(u32, String),
 }
 
 impl Object {
@@ -62,7 +64,8 @@ impl Object {
             Object::Column(number, _) | Object::Default(number, _) => *number,
             Object::Index(number, _)
             | Object::Constraint(number, _)
-            | Object::Trigger(number, _) => *number,
+            | Object::Trigger(number, _)
+            | Object::Policy(number, _) => *number,
         }
     }
 
@@ -129,6 +132,7 @@ impl Object {
             Object::Column(number, at) => CommentSubjectKey::Column(*number, *at as u32),
             Object::Constraint(of, name) => CommentSubjectKey::Constraint(*of, name.clone()),
             Object::Trigger(of, name) => CommentSubjectKey::Trigger(*of, name.clone()),
+            Object::Policy(of, name) => CommentSubjectKey::Policy(*of, name.clone()),
             Object::Default(..) | Object::Attribute(..) => return None,
         })
     }
@@ -139,7 +143,8 @@ impl Object {
             Object::Column(table, _)
             | Object::Index(table, _)
             | Object::Constraint(table, _)
-            | Object::Trigger(table, _) => (Some(Object::Whole(ObjectId::Table(*table))), None),
+            | Object::Trigger(table, _)
+            | Object::Policy(table, _) => (Some(Object::Whole(ObjectId::Table(*table))), None),
             Object::Default(table, column) => (
                 Some(Object::Whole(ObjectId::Table(*table))),
                 Some(Object::Column(*table, *column)),
@@ -180,6 +185,9 @@ impl Object {
             }
             Object::Trigger(number, name) => {
                 format!("trigger {name} on table {}", without_kind(number))
+            }
+            Object::Policy(number, name) => {
+                format!("policy {name} on table {}", without_kind(number))
             }
             Object::Attribute(number, at) => {
                 let known = catalog.user_type(*number);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 
 use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::PUBLIC_ROLE;
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::name::SearchPath;
@@ -125,6 +126,11 @@ pub fn texts_of<'c>(catalog: &'c Catalog, entry: &CatalogEntry) -> Vec<TextRefer
                 let part = Object::Trigger(of, trigger.name.clone());
                 trigger.condition.iter().for_each(|text| add(part.clone(), None, text));
             }
+            for policy in &table.row_security.policies {
+                let part = Object::Policy(of, policy.record.name.clone());
+                let queries = policy.expressions();
+                queries.for_each(|one| add(part.clone(), Some(&one.search_path), &one.text));
+            }
             for index in &record.indexes {
                 let part = Object::Index(of, index.name.clone());
                 index.texts().for_each(|text| add(part.clone(), None, text));
@@ -189,9 +195,12 @@ impl Catalog {
             keys.extend(functions.map(ReferenceKey::TriggerFunction));
         }
         let relations: Vec<u32> = match self.object(entry) {
-            Some(CatalogObject::Table(table, _)) => {
-                table.foreign_keys.iter().map(|key| key.table).collect()
-            }
+            Some(CatalogObject::Table(table, _)) => table
+                .foreign_keys
+                .iter()
+                .map(|key| key.table)
+                .chain(policy_relations(table))
+                .collect(),
             Some(CatalogObject::View(view)) => view.relations.iter().map(|one| one.oid).collect(),
             Some(CatalogObject::Sequence(one)) => one.owned_by.iter().map(|of| of.0).collect(),
             _ => Vec::new(),
@@ -267,6 +276,13 @@ impl Catalog {
         );
         found
     }
+}
+
+/// Returns the other relations that the policies of a table reference.
+fn policy_relations(table: &Table) -> impl Iterator<Item = u32> {
+    let queries = table.row_security.policies.iter().flat_map(|policy| policy.expressions());
+    let relations = queries.flat_map(|query| query.relations.iter().map(|one| one.oid));
+    relations.filter(|relation| *relation != table.oid)
 }
 
 /// Returns the object of a view, which is a table if the view is materialized.
@@ -347,6 +363,10 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
         Some(CatalogObject::Table(table, _)) => {
             found.extend(table.foreign_keys.iter().map(|key| key.table));
             found.extend(table.triggers.iter().map(|one| one.record.function));
+            found.extend(policy_relations(table));
+            let policies = table.row_security.policies.iter();
+            let roles = policies.flat_map(|policy| policy.record.roles.iter().copied());
+            found.extend(roles.filter(|role| *role != PUBLIC_ROLE));
         }
         Some(CatalogObject::View(view)) => {
             found.extend(view.relations.iter().map(|relation| relation.oid));
@@ -388,6 +408,7 @@ fn subject_of(catalog: &Catalog, subject: &CommentSubjectKey) -> Option<u32> {
         | CommentSubjectKey::Column(number, _)
         | CommentSubjectKey::Constraint(number, _)
         | CommentSubjectKey::Trigger(number, _)
+        | CommentSubjectKey::Policy(number, _)
         | CommentSubjectKey::Schema(number)
         | CommentSubjectKey::Type(number)
         | CommentSubjectKey::Function(number)

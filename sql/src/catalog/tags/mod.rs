@@ -8,7 +8,8 @@ use store::{tagged_enum, tagged_fields};
 
 use crate::ast::{
     CheckOption, Collation, Deferral, IndexRestriction, Language, OnCommit, Parallel,
-    ReferentialAction, StorageKind, TriggerEvent, TriggerFiring, TriggerTiming, Volatility,
+    PolicyCommand, ReferentialAction, StorageKind, TriggerEvent, TriggerFiring, TriggerTiming,
+    Volatility,
 };
 use crate::catalog::access::object_access::AccessRecord;
 use crate::catalog::access::privilege::AclRecord;
@@ -27,8 +28,8 @@ use crate::catalog::ignored_attributes::{
 };
 use crate::catalog::record::{
     CheckRecord, ColumnRecord, CoprocessorKind, CoprocessorRecord, CoprocessorRecords,
-    IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableKind, TableRecord,
-    ViewColumnRecord, ViewRecord, ViewRelation,
+    IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, PolicyExpressionRecord, PolicyRecord,
+    TableKind, TableRecord, ViewColumnRecord, ViewRecord, ViewRelation,
 };
 use crate::catalog::schema::SchemaRecord;
 use crate::catalog::sequence::Sequence;
@@ -46,7 +47,7 @@ tagged_fields!(TableRecord {
     1 oid, 2 schema, 3 name, 4 columns, 5 primary_key, 6 primary_key_name, 7 checks, 8 indexes,
     9 foreign_keys, 10 salt_buckets, 11 schema_version, 12 descriptor, 13 kind, 14 on_commit,
     15 retained, 16 without_triggers, 17 client_timestamps, 18 column_cells,
-    19 cell_ttl, 20 triggers,
+    19 cell_ttl, 20 triggers, 21 policies, 22 row_security, 23 forces_row_security,
 } unknown);
 tagged_enum!(TableKind { 0 Ordinary, 1 Materialized { populated }, 2 Maintained { populated } });
 tagged_enum!(OnCommit { 0 PreserveRows, 1 DeleteRows, 2 Drop });
@@ -89,6 +90,12 @@ tagged_fields!(TriggerRecord {
 tagged_enum!(TriggerTiming { 0 Before, 1 After, 2 InsteadOf });
 tagged_enum!(TriggerEvent { 0 Insert, 1 Delete, 2 Update, 3 Truncate });
 tagged_enum!(TriggerFiring { 0 Origin, 1 Disabled, 2 Replica, 3 Always });
+
+tagged_fields!(PolicyRecord {
+    1 number, 2 name, 3 is_restrictive, 4 command, 5 roles, 6 using, 7 check,
+} unknown);
+tagged_enum!(PolicyCommand { 0 All, 1 Select, 2 Insert, 3 Update, 4 Delete });
+tagged_fields!(PolicyExpressionRecord { 1 text, 2 relations, 3 search_path } unknown);
 
 tagged_fields!(CoprocessorRecords { 1 attached } unknown);
 tagged_fields!(CoprocessorRecord { 1 name, 2 coprocessor, 3 kind, 4 priority, 5 arguments } unknown);

@@ -175,6 +175,36 @@ fn trigger() -> TriggerRecord {
     }
 }
 
+fn view_relation() -> ViewRelation {
+    ViewRelation {
+        schema: Some(text("public")),
+        name: text("t"),
+        oid: 1_000,
+        columns: vec![text(""), text("b")],
+        used: vec![1],
+        unknown: unknown(),
+    }
+}
+
+fn policy() -> PolicyRecord {
+    let using = PolicyExpressionRecord {
+        text: text("select b > '' from public.t"),
+        relations: vec![view_relation()],
+        search_path: vec![text("public")],
+        unknown: unknown(),
+    };
+    PolicyRecord {
+        number: 1_004,
+        name: text("p"),
+        is_restrictive: true,
+        command: PolicyCommand::Update,
+        roles: vec![1_005],
+        using: Some(using),
+        check: Some(PolicyExpressionRecord::default()),
+        unknown: unknown(),
+    }
+}
+
 fn table() -> TableRecord {
     let blank = ColumnRecord { name: text("b"), type_oid: 25, modifier: -1, ..Default::default() };
     let check = CheckRecord {
@@ -213,6 +243,9 @@ fn table() -> TableRecord {
         column_cells: true,
         cell_ttl: true,
         triggers: vec![trigger()],
+        policies: vec![policy()],
+        row_security: true,
+        forces_row_security: true,
         unknown: unknown(),
     }
 }
@@ -225,14 +258,7 @@ fn view() -> ViewRecord {
         default: Some(text("'d'")),
         unknown: unknown(),
     };
-    let relation = ViewRelation {
-        schema: Some(text("public")),
-        name: text("t"),
-        oid: 1_000,
-        columns: vec![text(""), text("b")],
-        used: vec![1],
-        unknown: unknown(),
-    };
+    let relation = view_relation();
     ViewRecord {
         oid: 1_003,
         schema: text("public"),

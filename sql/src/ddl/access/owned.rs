@@ -72,6 +72,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         for role in roles {
             self.revoke_all(&catalog, *role)?;
+            self.forget_policies_of(*role)?;
         }
         self.forget_future_objects(|subject, _| roles.contains(&subject.role))?;
         let owned = owned_by(&catalog, roles);

@@ -41,6 +41,10 @@ impl Ddl<'_> {
             (false, Object::Index(_, name)) => {
                 bail!(INSUFFICIENT_PRIVILEGE: "must be owner of index {name}")
             }
+            (false, Object::Policy(..) | Object::Trigger(..)) => {
+                let (_, name) = catalog.described(subject);
+                bail!(INSUFFICIENT_PRIVILEGE: "must be owner of relation {name}")
+            }
             (false, _) => Err(catalog.not_owner(subject)),
         }
     }
@@ -268,6 +272,11 @@ impl Ddl<'_> {
                 let column = column_name(catalog, subject, *position as usize);
                 lines.push((at, format!("privileges for column {column} of {}", what())));
             }
+        }
+        for (table, policy) in catalog.policies_for(role.number) {
+            let object = Object::Policy(table.oid, policy.record.name.clone());
+            let line = format!("target of {}", object.describe(catalog, &self.path));
+            lines.push((policy.record.number, line));
         }
         lines.sort_by_key(|(at, _)| *at);
         let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();

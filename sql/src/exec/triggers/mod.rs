@@ -207,6 +207,7 @@ impl TriggerCall {
             strict: false,
             is_volatile: true,
             is_immutable: false,
+            is_leakproof: false,
         };
         (routine, arguments)
     }

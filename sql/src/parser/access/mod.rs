@@ -1,4 +1,5 @@
 //! Parsing of statements on roles and privileges.
 
 mod grant;
+mod policy;
 mod role;

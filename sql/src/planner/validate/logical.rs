@@ -81,6 +81,7 @@ impl PlanCheck {
                 self.over(&types, |row| row.check_predicate(predicate))?;
                 Ok(types)
             }
+            Logical::Barrier { input } => self.plan(input),
             Logical::Project { input, expressions } => {
                 let types = self.plan(input)?;
                 self.over(&types, |row| row.check_all(expressions))

@@ -2,7 +2,7 @@
 
 create view pg_catalog.pg_tables as
 select n.nspname as schemaname, c.relname as tablename, pg_get_userbyid(c.relowner) as tableowner, c.relhasindex as hasindexes,
-    false as hasrules, false as hastriggers, false as rowsecurity
+    false as hasrules, false as hastriggers, c.relrowsecurity as rowsecurity
 from pg_class c left join pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'r';
 
@@ -43,6 +43,18 @@ create view pg_catalog.pg_group with (cached = off) as
 select r.rolname as groname, r.oid as grosysid, array(select m.member from pg_auth_members m where m.roleid = r.oid) as grolist
 from pg_authid r
 where not r.rolcanlogin;
+
+create view pg_catalog.pg_policies with (cached = off) as
+select n.nspname as schemaname, c.relname as tablename, p.polname as policyname,
+    case when p.polpermissive then 'PERMISSIVE' else 'RESTRICTIVE' end as permissive,
+    case when p.polroles = '{0}' then '{public}'::name[]
+        else array(select rolname from pg_authid where oid = any (p.polroles) order by 1) end as roles,
+    case p.polcmd when 'r' then 'SELECT' when 'a' then 'INSERT' when 'w' then 'UPDATE' when 'd' then 'DELETE'
+        when '*' then 'ALL' end as cmd,
+    pg_get_expr(p.polqual, p.polrelid) as qual, pg_get_expr(p.polwithcheck, p.polrelid) as with_check
+from pg_policy p
+    join pg_class c on c.oid = p.polrelid
+    left join pg_namespace n on n.oid = c.relnamespace;
 
 -- Statistics. Columns that the server does not count are NULL.
 
