@@ -15,6 +15,7 @@ use sql::table_coprocessors::SERVER_PRIORITY;
 use store::env::process::read_text;
 use store::options::{AdmissionOptions, CoprocessorLimits, Options};
 
+use crate::authentication_rules::{AuthenticationRule, AuthenticationRules, UserMapEntry};
 use crate::error::{Error, Result};
 use crate::machine_memory::{BudgetOrigin, MemoryBudget};
 use crate::secret_file;
@@ -84,6 +85,9 @@ pub struct ConfigSource {
     /// TLS private key file (PEM); must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
+    /// File of the certificates that verify certificates of clients (PEM)
+    #[arg(long, value_name = "FILE", env = "BENNU_TLS_CA")]
+    pub tls_ca: Option<PathBuf>,
     /// File with the password of clients in its first line; must not be accessible to other users
     #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
@@ -103,6 +107,14 @@ pub struct ConfigSource {
     #[arg(skip)]
     #[serde(default)]
     pub coprocessor: Vec<ServerCoprocessor>,
+    /// Rules of authentication: `[[authentication]]`, only in the file
+    #[arg(skip)]
+    #[serde(default)]
+    pub authentication: Vec<AuthenticationRule>,
+    /// Certificates that stand for users: `[[user_map]]`, only in the file
+    #[arg(skip)]
+    #[serde(default)]
+    pub user_map: Vec<UserMapEntry>,
 }
 
 /// A coprocessor on every table.
@@ -166,6 +178,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The password of clients; `None` if clients need none.
     pub password: Option<String>,
+    /// Rules of authentication.
+    pub authentication: AuthenticationRules,
     /// Clients without TLS are rejected.
     pub tls_required: bool,
     /// Log settings for clients.
@@ -210,6 +224,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Private key, PEM.
     pub key: PathBuf,
+    /// Certificates that verify those of clients, PEM; `None` if clients are asked for none.
+    pub authorities: Option<PathBuf>,
 }
 
 impl ConfigSource {
@@ -246,16 +262,15 @@ impl ConfigSource {
             normalizer_min_age: self.normalizer_min_age.or(lower.normalizer_min_age),
             tls_cert: self.tls_cert.or(lower.tls_cert),
             tls_key: self.tls_key.or(lower.tls_key),
+            tls_ca: self.tls_ca.or(lower.tls_ca),
             password_file: self.password_file.or(lower.password_file),
             allow_plaintext: self.allow_plaintext.or(lower.allow_plaintext),
             log_connections: self.log_connections.or(lower.log_connections),
             log_disconnections: self.log_disconnections.or(lower.log_disconnections),
             log_statement: self.log_statement.or(lower.log_statement),
-            coprocessor: if self.coprocessor.is_empty() {
-                lower.coprocessor
-            } else {
-                self.coprocessor
-            },
+            coprocessor: first_filled(self.coprocessor, lower.coprocessor),
+            authentication: first_filled(self.authentication, lower.authentication),
+            user_map: first_filled(self.user_map, lower.user_map),
         }
     }
 
@@ -295,6 +310,22 @@ impl ConfigSource {
         })
     }
 
+    fn tls(&self) -> Result<Option<TlsFiles>> {
+        let files = (self.tls_cert.clone(), self.tls_key.clone(), self.tls_ca.clone());
+        match files {
+            (Some(certificate), Some(key), authorities) => {
+                Ok(Some(TlsFiles { certificate, key, authorities }))
+            }
+            (None, None, None) => Ok(None),
+            (None, None, Some(_)) => {
+                Err(Error::Usage("--tls-ca needs --tls-cert and --tls-key".to_owned()))
+            }
+            _ => {
+                Err(Error::Usage("--tls-cert and --tls-key must be specified together".to_owned()))
+            }
+        }
+    }
+
     /// Checks the settings and fills in the defaults.
     ///
     /// # Errors
@@ -329,15 +360,12 @@ impl ConfigSource {
             None => Options::default().normalizer_min_age,
             Some(text) => time_limit("normalizer_min_age", text)?.unwrap_or_default(),
         };
-        let tls = match (self.tls_cert, self.tls_key) {
-            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
-            (None, None) => None,
-            _ => {
-                return Err(Error::Usage(
-                    "--tls-cert and --tls-key must be specified together".to_owned(),
-                ));
-            }
-        };
+        let tls = self.tls()?;
+        let authentication = AuthenticationRules::checked(
+            self.authentication,
+            self.user_map,
+            (tls.as_ref().is_some_and(|tls| tls.authorities.is_some()), listen.ip().is_loopback()),
+        )?;
         let password = self.password_file.as_deref().map(read_password).transpose()?;
         let allow_plaintext = self.allow_plaintext.unwrap_or(false);
         if !listen.ip().is_loopback() {
@@ -347,9 +375,10 @@ impl ConfigSource {
                      --allow-plaintext"
                 )));
             }
-            if password.is_none() {
+            if password.is_none() && authentication.is_empty() {
                 return Err(Error::Usage(format!(
-                    "{listen} is not a loopback address: specify --password-file"
+                    "{listen} is not a loopback address: specify --password-file, or \
+                     [[authentication]] in the configuration file"
                 )));
             }
         }
@@ -366,10 +395,16 @@ impl ConfigSource {
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
+            authentication,
             log,
             coprocessors: self.coprocessor.into_iter().map(record).collect::<Result<_>>()?,
         })
     }
+}
+
+/// Returns a list, or the one of lower precedence if it is empty.
+fn first_filled<T>(list: Vec<T>, lower: Vec<T>) -> Vec<T> {
+    if list.is_empty() { lower } else { list }
 }
 
 fn record(written: ServerCoprocessor) -> Result<CoprocessorRecord> {

@@ -14,6 +14,7 @@ extern crate types;
 pub mod error;
 mod secret_file;
 pub mod machine_memory;
+pub mod authentication_rules;
 pub mod config;
 pub mod command_line;
 pub mod database;

@@ -159,6 +159,7 @@ fn run_sql(
     };
     let database = open(&read_config(ConfigSource { data, ..ConfigSource::default() }, config)?)?;
     let mut session = database.connect(name, DEFAULT_USER)?;
+    session.apply_stored_settings();
     let mut out = std::io::stdout().lock();
     let outcome = match text {
         Some(text) => shell::run(&mut session, &text, &mut out),

@@ -16,8 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::config::{CONNECTIONS_MAX, Config, TlsFiles};
 use crate::database::{DEFAULT_USER, Database};
@@ -217,7 +219,11 @@ impl Server {
             database,
             tls,
             tls_required: config.tls_required,
-            authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
+            authentication: Authentication::new(
+                config.password.as_deref(),
+                certificate.as_deref(),
+                config.authentication.clone(),
+            ),
             cancels: Arc::new(CancelRegistry::default()),
             incoming: Arc::default(),
             login_throttle: Arc::new(LoginThrottle::new(shares.startup_slots)),
@@ -425,6 +431,21 @@ fn log_panic(ended: std::result::Result<(), JoinError>) {
     }
 }
 
+/// Returns the verifier of the certificates of clients, which need none. The error is a text.
+fn verifier_of_clients(
+    authorities: &[u8],
+) -> std::result::Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in rustls_pemfile::certs(&mut &*authorities) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()))
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| error.to_string())
+}
+
 /// Loads certificate and key; also returns the certificate as PEM.
 fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
     let pem = read(&files.certificate)?;
@@ -440,8 +461,15 @@ fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
         .ok_or_else(|| unusable(&files.key, &"no private key found"))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&files.certificate, &error))?
-        .with_no_client_auth()
+        .map_err(|error| unusable(&files.certificate, &error))?;
+    let config = match &files.authorities {
+        None => config.with_no_client_auth(),
+        Some(path) => {
+            let verifier = verifier_of_clients(&read(path)?);
+            config.with_client_cert_verifier(verifier.map_err(|why| unusable(path, &why))?)
+        }
+    };
+    let config = config
         .with_single_cert(certificates, key)
         .map_err(|error| unusable(&files.certificate, &error))?;
     Ok((TlsAcceptor::from(Arc::new(config)), pem))

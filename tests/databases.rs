@@ -413,3 +413,40 @@ async fn owner_and_createdb_are_needed() {
     assert_eq!(rows(&first, "SELECT count(*) FROM pg_roles WHERE rolname = 'eve'").await, ["1"]);
     assert_eq!(code(&first, "CREATE ROLE eve").await, "42710");
 }
+
+#[tokio::test]
+async fn sessions_begin_with_settings_of_their_role() {
+    let server = TestServer::start();
+    let first = connect(server.address()).await;
+    let statements = [
+        "CREATE DATABASE shop",
+        "CREATE ROLE ann LOGIN",
+        "ALTER DATABASE shop SET work_mem = '1MB'",
+        "ALTER DATABASE shop SET log_statement = 'ddl'",
+        "ALTER DATABASE shop SET statement_timeout = '7s'",
+        "ALTER ROLE ann SET work_mem = '2MB'",
+        "ALTER ROLE ann SET consistency = 'TIMELINE'",
+        "ALTER ROLE ann SET lock_timeout = '3s'",
+        "ALTER ROLE ann IN DATABASE shop SET lock_timeout = '5s'",
+    ];
+    all(&first, &statements).await;
+    let settings =
+        ["work_mem", "statement_timeout", "lock_timeout", "consistency", "log_statement"];
+    let show = |client: Client| async move {
+        let mut shown = Vec::new();
+        for name in settings {
+            shown.extend(rows(&client, &format!("SHOW {name}")).await);
+        }
+        shown.join(" ")
+    };
+    let bennu = show(database(server.address(), "shop").await).await;
+    assert_eq!(bennu, "1MB 7s 0 STRONG ddl");
+    let ann = show(to(server.address(), "shop", "ann").await.unwrap()).await;
+    assert_eq!(ann, "2MB 7s 5s TIMELINE ddl");
+    let elsewhere = show(to(server.address(), "bennu", "ann").await.unwrap()).await;
+    assert_eq!(elsewhere, "2MB 0 3s TIMELINE none");
+    // RESET restores the stored value, and a setting that was dropped is a warning.
+    let ann = to(server.address(), "shop", "ann").await.unwrap();
+    all(&ann, &["SET work_mem = '9MB'", "RESET work_mem"]).await;
+    assert_eq!(rows(&ann, "SHOW work_mem").await, ["2MB"]);
+}

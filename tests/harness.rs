@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bennu::Database;
+use bennu::authentication_rules::AuthenticationRules;
 use bennu::config::{Config, TlsFiles};
 use bennu::machine_memory::{BudgetOrigin, MemoryBudget};
 use bennu::server::{self, Server};
@@ -29,6 +30,8 @@ const MEMORY_BYTES: u64 = 256 << 20;
 pub(crate) struct Setup {
     /// The password, if clients need one.
     pub(crate) password: Option<String>,
+    /// Rules of authentication.
+    pub(crate) authentication: AuthenticationRules,
     /// Certificate and key, if TLS is offered.
     pub(crate) tls: Option<TlsFiles>,
     /// Limit of concurrently executing statements.
@@ -78,6 +81,7 @@ impl TestServer {
             normalizer_min_age: Duration::ZERO,
             tls: setup.tls,
             password: setup.password,
+            authentication: setup.authentication,
             tls_required: false,
             log: bennu::config::LogOptions::default(),
             coprocessors: Vec::new(),

@@ -45,6 +45,10 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["ALTER TABLE t NO FORCE ROW LEVEL SECURITY"],
     ),
     ("Use INSERT statements instead.", &["INSERT INTO t (id, v) VALUES (77, 1)"]),
+    (
+        "Use ALTER DATABASE … SET for each database.",
+        &["ALTER DATABASE bennu SET work_mem = '64MB'", "ALTER DATABASE bennu RESET work_mem"],
+    ),
     ("Use UPSERT.", &["UPSERT INTO t (id, v) VALUES (2, 2)"]),
     (
         "ALTER TABLE … ATTACH COPROCESSOR",

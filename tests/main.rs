@@ -22,6 +22,7 @@ mod lost_updates;
 mod manual;
 mod memory;
 mod normalizer;
+mod notifications;
 mod optimizer_hints;
 mod plpgsql_blocks;
 mod privileges;

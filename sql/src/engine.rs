@@ -43,6 +43,7 @@ use crate::error::Result;
 use crate::exec::FollowedViews;
 use crate::index_builds::followers::{FOLLOWERS_PREFIX, IndexFollowers, IndexPosition, LostIndex};
 use crate::index_builds::{BUILDS_PREFIX, BuildClaim, IndexBuild, IndexBuilds, RunningBuild};
+use crate::notifications::NotificationQueue;
 use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
@@ -185,6 +186,8 @@ pub struct Engine {
     pub(crate) sequences: SequenceStates,
     /// Advisory locks.
     pub(crate) advisory: Arc<AdvisoryLocks>,
+    /// Notifications of LISTEN and NOTIFY.
+    pub(crate) notifications: Arc<NotificationQueue>,
     /// Store tables to be dropped, each list with the first commit whose readers do not use them.
     unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
     /// True if `unseen` has entries.
@@ -227,6 +230,7 @@ impl Engine {
             database: database.oid,
             catalog_table,
             advisory: Arc::new(AdvisoryLocks::new(Arc::clone(store), database.oid)),
+            notifications: Arc::default(),
             row_ids,
             sequences,
             index_builds: Arc::default(),

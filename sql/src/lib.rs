@@ -93,6 +93,7 @@ pub mod settings;
 pub mod storage_options;
 pub mod timer;
 pub mod advisory;
+pub mod notifications;
 pub mod activity;
 pub mod rows;
 pub mod session_objects;

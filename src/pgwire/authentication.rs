@@ -1,5 +1,8 @@
-//! Authentication of clients as roles: SCRAM-SHA-256 for a role with a password, and for all roles
-//! if the server's configuration has a password, trust otherwise.
+//! Authentication of clients as roles.
+//!
+//! The [rules](crate::authentication_rules) of the configuration decide on the method. Without
+//! rules it is SCRAM-SHA-256 for a role with a password, and for all roles if the server's
+//! configuration has a password, trust otherwise:
 //!
 //! | Name of the client | No passwords | Passwords of roles only | Password of the server |
 //! | --- | --- | --- | --- |
@@ -23,11 +26,13 @@ use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
 use sql::Engine;
 use sql::ast::RoleAttribute;
+use sql::catalog::Catalog;
 use sql::catalog::access::role::RoleRecord;
 use sql::catalog::name::BOOTSTRAP_ROLE;
 use sql::password::PasswordVerifier;
 use types::datetime::UNIX_EPOCH_SECONDS;
 
+use crate::authentication_rules::{AuthenticationMethod, AuthenticationRules, LoginAttempt};
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame;
 use crate::pgwire::frame::{Frame, Phase};
@@ -43,6 +48,7 @@ pub(crate) struct Authentication {
     password: Option<SaltedPassword>,
     /// With the certificate for channel binding.
     bound: Option<ScramServerAuth>,
+    rules: AuthenticationRules,
     /// Source of the salts of roles without a password.
     dummy_salts: RandomState,
 }
@@ -54,8 +60,13 @@ struct SaltedPassword {
 }
 
 impl Authentication {
-    /// Creates the method for a password, or for none. `certificate` is the server's, as PEM.
-    pub(crate) fn new(password: Option<&str>, certificate: Option<&[u8]>) -> Authentication {
+    /// Creates the authentication with a password of the configuration, or none, and its rules.
+    /// `certificate` is the server's, as PEM.
+    pub(crate) fn new(
+        password: Option<&str>,
+        certificate: Option<&[u8]>,
+        rules: AuthenticationRules,
+    ) -> Authentication {
         let password = password.map(|password| {
             let salt = uuid::Uuid::new_v4().as_bytes().to_vec();
             let salted_password = gen_salted_password(password, &salt, SCRAM_ITERATIONS);
@@ -66,29 +77,28 @@ impl Authentication {
             // Channel binding is not offered for certificates without a defined hash.
             server.configure_certificate(pem).ok().map(|()| server)
         });
-        Authentication { password, bound, dummy_salts: RandomState::new() }
+        Authentication { password, bound, rules, dummy_salts: RandomState::new() }
     }
 
-    /// Authenticates a client as `user` and returns its role. The last message is appended to the
-    /// output, but not sent. After failed logins the check is delayed
-    /// ([`crate::pgwire::login_throttle`]).
+    /// Authenticates a client and returns its role. The last message is appended to the output, but
+    /// not sent. After failed logins the check is delayed ([`crate::pgwire::login_throttle`]).
     pub(crate) async fn authenticate(
         &self,
         channel: &mut StartChannel,
-        (user, engine): (&str, &Engine),
+        (attempt, engine): (LoginAttempt<'_>, &Engine),
         slot: &StartupSlot,
     ) -> Result<Arc<RoleRecord>> {
         let catalog = engine.catalog();
+        let user = attempt.user;
         let found = catalog.role_named(user).cloned();
-        let has_passwords =
-            self.password.is_some() || catalog.roles().any(|role| role.verifier.is_some());
-        // The first start is as easy as possible: any name is the bootstrap superuser's.
-        let role = match found {
-            None if !has_passwords => catalog.role(BOOTSTRAP_ROLE).cloned(),
-            found => found,
+        let (role, method) = match self.rules.is_empty() {
+            true => self.by_passwords(&catalog, found),
+            false => {
+                let method = self.by_rules(&catalog, (attempt, found.as_deref()), channel)?;
+                (found, method)
+            }
         };
-        let has_password = role.as_ref().is_some_and(|role| role.verifier.is_some());
-        if self.password.is_some() || has_password {
+        if method == AuthenticationMethod::Scram {
             let now = engine.store().now_micros() - UNIX_EPOCH_SECONDS * 1_000_000;
             let secret = self.secret_of(role.as_deref(), user, now);
             let result = self.exchange(channel, user, (secret, slot)).await;
@@ -113,6 +123,70 @@ impl Authentication {
         }
         channel.output().put(&Request::Ok);
         Ok(role)
+    }
+
+    /// Returns the role and the method of a client without rules.
+    fn by_passwords(
+        &self,
+        catalog: &Catalog,
+        found: Option<Arc<RoleRecord>>,
+    ) -> (Option<Arc<RoleRecord>>, AuthenticationMethod) {
+        let has_passwords =
+            self.password.is_some() || catalog.roles().any(|role| role.verifier.is_some());
+        // The first start is as easy as possible: any name is the bootstrap superuser's.
+        let role = match found {
+            None if !has_passwords => catalog.role(BOOTSTRAP_ROLE).cloned(),
+            found => found,
+        };
+        let has_password = role.as_ref().is_some_and(|role| role.verifier.is_some());
+        match self.password.is_some() || has_password {
+            true => (role, AuthenticationMethod::Scram),
+            false => (role, AuthenticationMethod::Trust),
+        }
+    }
+
+    /// Returns the method of a client by the rules, after a check of its certificate.
+    ///
+    /// # Errors
+    ///
+    /// 28000 if no rule lets it in.
+    fn by_rules(
+        &self,
+        catalog: &Catalog,
+        (attempt, role): (LoginAttempt<'_>, Option<&RoleRecord>),
+        channel: &StartChannel,
+    ) -> Result<AuthenticationMethod> {
+        let LoginAttempt { address, is_encrypted, database, user } = attempt;
+        let is_member = |of: &str| {
+            let of = catalog.role_named(of);
+            role.zip(of)
+                .is_some_and(|(role, of)| catalog.roles_of(role.number, false).contains(&of.number))
+        };
+        let refused = |message: String| {
+            Err(Failure::fatal(types::sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, message))
+        };
+        let encryption = if is_encrypted { "SSL encryption" } else { "no encryption" };
+        let client =
+            format!("host \"{address}\", user \"{user}\", database \"{database}\", {encryption}");
+        let Some(rule) = self.rules.find(attempt, &is_member) else {
+            return refused(format!("no authentication rule for {client}"));
+        };
+        match rule.method {
+            AuthenticationMethod::Reject => {
+                return refused(format!("authentication rule rejects connection for {client}"));
+            }
+            AuthenticationMethod::Cert => {
+                let Some(name) = channel.certificate_name() else {
+                    return refused("connection requires a valid client certificate".to_owned());
+                };
+                if !self.rules.maps_to(rule.map.as_deref(), &name, user) {
+                    let message = format!("certificate authentication failed for user \"{user}\"");
+                    return refused(message);
+                }
+            }
+            AuthenticationMethod::Trust | AuthenticationMethod::Scram => {}
+        }
+        Ok(rule.method)
     }
 
     /// Returns the secret that a client must know. For a role that does not exist, has no password

@@ -208,6 +208,14 @@ impl Channel {
         self.buffers.incoming()
     }
 
+    /// Reads what has arrived, without waiting for data.
+    pub(crate) fn read_arrived(&mut self) -> io::Result<ReadOutcome> {
+        self.socket().set_nonblocking(true)?;
+        let read = self.read();
+        self.block()?;
+        read
+    }
+
     /// Waits for data until the read timeout.
     pub(crate) fn read(&mut self) -> io::Result<ReadOutcome> {
         READ_BUFFER.with_borrow_mut(|buffer| {

@@ -74,7 +74,9 @@ pub(crate) async fn serve(
     drop(slot);
     match started {
         Ok(Some(StartedSession { session, registration })) => {
-            let terminated = Arc::new(Notify::new());
+            let (terminated, awake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+            let notify = Arc::clone(&awake);
+            session.on_notification(move || notify.notify_one());
             let (notified, ended) = (Arc::clone(&terminated), registration.connection());
             session.on_terminate(move || {
                 notified.notify_one();
@@ -87,7 +89,7 @@ pub(crate) async fn serve(
             };
             let sessions = (session, registration);
             let connection = Connection::new(channel, sessions, service, (client, began));
-            work(connection, stopping, &terminated).await;
+            work(connection, stopping, (&terminated, &awake)).await;
         }
         Ok(None) => {}
         Err(failure) => {
@@ -101,11 +103,12 @@ pub(crate) async fn serve(
     }
 }
 
-/// Runs a connection on a thread whenever its client sends data, until it ends.
-async fn work(connection: Box<Connection>, mut stopping: Stopping, terminated: &Notify) {
+/// Runs a connection on a thread whenever its client sends data or a notification arrives, until it
+/// ends. `signals`: termination by another session, and notifications.
+async fn work(connection: Box<Connection>, mut stopping: Stopping, signals: (&Notify, &Notify)) {
     let mut worked = on_thread(move || connection.begin()).await;
     while let WorkOutcome::Idle(connection) = worked {
-        worked = match wait(&connection, &mut stopping, terminated).await {
+        worked = match wait(&connection, &mut stopping, signals).await {
             Ok(()) => on_thread(move || connection.work()).await,
             Err(failure) => on_thread(move || connection.end(Err(failure))).await,
         };
@@ -126,8 +129,12 @@ async fn on_thread(part: impl FnOnce() -> WorkOutcome + Send + 'static) -> WorkO
     }
 }
 
-/// Waits until an idle client sends something or disconnects.
-async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Notify) -> Result<()> {
+/// Waits until an idle client sends something or disconnects, or a notification arrives.
+async fn wait(
+    connection: &Connection,
+    stopping: &mut Stopping,
+    (terminated, awake): (&Notify, &Notify),
+) -> Result<()> {
     let socket = match connection.duplicate_socket() {
         // Without a descriptor for waiting, the socket is polled by a thread at intervals.
         Err(error) if is_out_of_descriptors(&error) => {
@@ -142,6 +149,7 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
         () = stopping => Err(shutdown_failure()),
         () = terminated.notified() => Err(shutdown_failure()),
         ready = socket.readable() => Ok(ready?),
+        () = awake.notified() => Ok(()),
         // The readiness event may not have been processed yet.
         error = idle_too_long(limit) => match connection.has_bytes() {
             true => Ok(()),

@@ -137,10 +137,10 @@ impl Connection {
     /// Reports the successful login to the client.
     pub(super) fn begin(mut self: Box<Connection>) -> WorkOutcome {
         let _account = self.session.memory_account().enter();
-        self.put_ready();
-        match self.channel.flush() {
+        let sent = self.put_ready().and_then(|()| Ok(self.channel.flush()?));
+        match sent {
             Ok(()) => self.work(),
-            Err(error) => self.end(Err(error.into())),
+            Err(failure) => self.end(Err(failure)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Connection {
             return self.end(Err(error.into()));
         }
         loop {
-            let next = match self.next_input() {
+            let next = match self.next_input_or_notification() {
                 Ok(ConnectionInput::Frame(Frame::Message(message))) => self.answer(message),
                 Ok(ConnectionInput::Frame(Frame::Unreadable { kind, error })) => {
                     self.answer_unreadable(kind, error)
@@ -213,9 +213,37 @@ impl Connection {
         Some((self.ready?.checked_add(limit)?, error))
     }
 
+    /// Returns the next message between two statements. A session that listens sends its
+    /// notifications and does not keep its thread: only the task of the client waits for both
+    /// messages and notifications.
+    fn next_input_or_notification(&mut self) -> Result<ConnectionInput> {
+        if !self.session.awaits_notifications() {
+            return self.next_input(Channel::read);
+        }
+        self.put_notifications()?;
+        self.channel.flush()?;
+        self.next_input(Channel::read_arrived)
+    }
+
+    /// Sends the notifications that have arrived, except within a transaction block.
+    fn put_notifications(&mut self) -> Result<()> {
+        loop {
+            let notifications = self.session.take_notifications(OUTPUT_BYTES);
+            if notifications.is_empty() {
+                return Ok(());
+            }
+            let output = self.output();
+            notifications.iter().for_each(|notification| output.put_notification(notification));
+            self.channel.flush_if_full()?;
+        }
+    }
+
     /// Returns the next message; waits for it for [`IDLE_THREAD_TIMEOUT`], or less if the idle
-    /// timeout is near.
-    fn next_input(&mut self) -> Result<ConnectionInput> {
+    /// timeout is near. `read` reads from the client.
+    fn next_input(
+        &mut self,
+        read: fn(&mut Channel) -> io::Result<ReadOutcome>,
+    ) -> Result<ConnectionInput> {
         loop {
             self.incoming.check()?;
             if self.is_terminating() {
@@ -229,14 +257,13 @@ impl Connection {
             }
             let (bytes, announced) = self.channel.incoming();
             self.incoming.record(bytes, announced)?;
-            if self
-                .idle_limit()
-                .is_some_and(|(limit, _)| limit < monotonic_now() + IDLE_THREAD_TIMEOUT)
-            {
-                // The read would end after the idle timeout.
-                return Ok(ConnectionInput::Nothing);
-            }
-            match self.channel.read()? {
+            let is_near = |(limit, _)| limit < monotonic_now() + IDLE_THREAD_TIMEOUT;
+            let read = match self.idle_limit().is_some_and(is_near) {
+                // A read that waits would end after the idle timeout.
+                true => Channel::read_arrived,
+                false => read,
+            };
+            match read(&mut self.channel)? {
                 ReadOutcome::Bytes => {}
                 ReadOutcome::End if self.incoming.check().is_err() => {}
                 // Terminating a session shuts its socket down for reading.
@@ -250,7 +277,7 @@ impl Connection {
     /// Returns the next message; waits without a limit. `None` if the client has disconnected.
     pub(super) fn next_message(&mut self) -> Result<Option<Frame>> {
         loop {
-            match self.next_input()? {
+            match self.next_input(Channel::read)? {
                 ConnectionInput::Frame(frame) => return Ok(Some(frame)),
                 ConnectionInput::Nothing => {}
                 ConnectionInput::End => return Ok(None),
@@ -270,14 +297,14 @@ impl Connection {
                 self.skipping = false;
                 let result = self.sync();
                 self.report(result)?;
-                self.put_ready();
+                self.put_ready()?;
                 self.channel.flush()?;
             }
             _ if self.skipping => {}
             Message::Query(query) => {
                 let result = self.simple_query(&query.query);
                 self.report(result)?;
-                self.put_ready();
+                self.put_ready()?;
                 self.channel.flush()?;
             }
             // Remaining messages of a failed COPY.
@@ -304,7 +331,7 @@ impl Connection {
         }
         self.report(Err(sql::Error::from(error).into()))?;
         match kind {
-            SIMPLE_QUERY => self.put_ready(),
+            SIMPLE_QUERY => self.put_ready()?,
             _ => self.skipping = true,
         }
         self.channel.flush()?;
@@ -339,8 +366,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends ReadyForQuery, after ParameterStatus for changed settings.
-    fn put_ready(&mut self) {
+    /// Appends ReadyForQuery, after notifications and ParameterStatus for changed settings.
+    fn put_ready(&mut self) -> Result<()> {
+        if self.session.awaits_notifications() {
+            self.put_notifications()?;
+        }
         for (name, value) in self.session.take_changed_reported() {
             self.output().put_parameter_status(name, &value);
         }
@@ -352,6 +382,7 @@ impl Connection {
         self.session.stop_clock();
         self.channel.output().put(&ReadyForQuery::new(status));
         self.ready = Some(monotonic_now());
+        Ok(())
     }
 
     pub(super) fn put_notices(&mut self) {

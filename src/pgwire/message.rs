@@ -8,6 +8,7 @@ use pgwire::messages::Message;
 use pgwire::messages::data::ParameterDescription;
 use sql::Error;
 use sql::logical::OutputColumn;
+use sql::notifications::Notification;
 use sql::session::{Notice, PreparedStatement};
 use types::encoding::Encoding;
 use types::interruptible::InterruptPacer;
@@ -97,6 +98,15 @@ impl Output {
         let start = self.begin(b'S');
         self.put_text(name);
         self.put_text(value);
+        self.end(start);
+    }
+
+    /// Appends NotificationResponse.
+    pub(crate) fn put_notification(&mut self, notification: &Notification) {
+        let start = self.begin(b'A');
+        self.bytes.extend_from_slice(&notification.sender.to_be_bytes());
+        self.put_text(&notification.channel);
+        self.put_text(&notification.payload);
         self.end(start);
     }
 

@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::StreamOwned;
 use tokio_rustls::server::TlsStream;
 use types::encoding::Encoding;
+use x509_certificate::X509Certificate;
 
 use crate::pgwire::cancel::ClientSocket;
 use crate::pgwire::channel::{Buffers, Channel, Stream};
@@ -45,6 +46,13 @@ impl StartChannel {
     /// Returns whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self.stream, StartStream::Tls(_))
+    }
+
+    /// Returns the common name of the client's certificate, which was verified in the handshake.
+    pub(crate) fn certificate_name(&self) -> Option<String> {
+        let StartStream::Tls(stream) = &self.stream else { return None };
+        let certificate = stream.get_ref().1.peer_certificates()?.first()?;
+        X509Certificate::from_der(certificate).ok()?.subject_common_name()
     }
 
     /// Returns a duplicate of the socket, which remains open when either is closed.

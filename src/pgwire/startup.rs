@@ -13,6 +13,7 @@ use sql::ast::RoleAttribute;
 use sql::error::sqlstate;
 use sql::session::Session;
 
+use crate::authentication_rules::LoginAttempt;
 use crate::config::RESERVED_CONNECTIONS;
 use crate::database::DEFAULT_DATABASE;
 use crate::pgwire::cancel::Registration;
@@ -68,14 +69,21 @@ pub(crate) async fn start(
         return Err(Failure::Fatal(Box::new(error)));
     }
     let engine = service.database.engine();
-    let role = service.authentication.authenticate(channel, (&user, engine), slot).await?;
+    // The user's name is an alias of the default database, unless a database has that name,
+    // because clients use it by default.
+    let is_alias = client.database == user && !service.database.has_database(&user);
+    let database = if is_alias { DEFAULT_DATABASE } else { client.database.as_str() }.to_owned();
+    let (address, is_encrypted) = (client.address.ip().to_canonical(), channel.is_encrypted());
+    let attempt = LoginAttempt { address, is_encrypted, database: &database, user: &user };
+    let role = service.authentication.authenticate(channel, (attempt, engine), slot).await?;
     check_room(service, role.has(RoleAttribute::Superuser))?;
-    let mut session = connect(service, (&client.database, &user), &role.name).await?;
+    let mut session = connect(service, database, &role.name).await?;
     session.check_connection_limit().map_err(|error| Failure::Fatal(Box::new(error)))?;
     for (name, value) in service.log.settings() {
         session.set_of_server(name, value);
     }
     session.set_of_server("max_connections", &service.connections_max.to_string());
+    session.apply_stored_settings();
     apply(&mut session, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
     let process_id = session.process_id();
     client.process_id = process_id;
@@ -96,11 +104,8 @@ pub(crate) async fn start(
 }
 
 /// Opens a session on the database of this name, outside of the event loop: the database may have
-/// to be opened, or a statement has claimed it. The user's name is an alias of the default
-/// database, unless a database has that name, because clients use it by default.
-async fn connect(service: &Service, (name, user): (&str, &str), role: &str) -> Result<Session> {
-    let is_alias = name == user && !service.database.has_database(name);
-    let name = if is_alias { DEFAULT_DATABASE.to_owned() } else { name.to_owned() };
+/// to be opened, or a statement has claimed it.
+async fn connect(service: &Service, name: String, role: &str) -> Result<Session> {
     let (database, role) = (service.database.clone(), role.to_owned());
     let opened = tokio::task::spawn_blocking(move || database.connect(&name, &role)).await;
     let opened =

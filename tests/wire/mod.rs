@@ -1,5 +1,6 @@
 //! Tests of the wire protocol: the behaviour that drivers see, and messages that they never send.
 
+mod authentication_rules;
 mod connections;
 mod copy;
 mod deep_statements;

@@ -24,7 +24,7 @@ fn with_password(password: &str) -> Setup {
 }
 
 /// A self-signed certificate for `localhost` for these tests, valid for a hundred years.
-fn tls_files() -> TlsFiles {
+pub(super) fn tls_files() -> TlsFiles {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
     // The server requires a key without access for others, which a checkout does not preserve.
     static KEY: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -35,7 +35,7 @@ fn tls_files() -> TlsFiles {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         key
     });
-    TlsFiles { certificate: folder.join("certificate.pem"), key: KEY.clone() }
+    TlsFiles { certificate: folder.join("certificate.pem"), key: KEY.clone(), authorities: None }
 }
 
 fn tls_server(password: Option<&str>) -> TestServer {
@@ -52,6 +52,14 @@ fn ssl_request() -> Vec<u8> {
 
 /// Connects and performs the handshake, trusting the certificate of these tests.
 async fn tls_stream(address: SocketAddr) -> TlsStream<TcpStream> {
+    tls_stream_with(address, None).await.unwrap()
+}
+
+/// Connects and performs the handshake with a file of the client's certificate and key.
+pub(super) async fn tls_stream_with(
+    address: SocketAddr,
+    client: Option<&str>,
+) -> std::io::Result<TlsStream<TcpStream>> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let pem = std::fs::read(tls_files().certificate).unwrap();
@@ -62,13 +70,22 @@ async fn tls_stream(address: SocketAddr) -> TlsStream<TcpStream> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some(file) => {
+            let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+            let pem = std::fs::read(folder.join(file)).unwrap();
+            let chain = rustls_pemfile::certs(&mut pem.as_slice()).collect::<Result<_, _>>();
+            let key = rustls_pemfile::private_key(&mut pem.as_slice()).unwrap().unwrap();
+            config.with_client_auth_cert(chain.unwrap(), key).unwrap()
+        }
+    };
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&ssl_request()).await.unwrap();
     assert_eq!(stream.read_u8().await.unwrap(), b'S');
     let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 #[tokio::test]

@@ -908,8 +908,6 @@ pub enum OptionsOwner {
     Table(TableName),
     /// An index.
     Index(TableName),
-    /// A role.
-    Role(Role),
 }
 
 /// The change of options; names not yet checked.

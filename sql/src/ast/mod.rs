@@ -329,8 +329,17 @@ pub enum Statement {
     },
     /// `CLOSE name`; None for `CLOSE ALL`.
     Close(Option<Ident>),
-    /// `UNLISTEN name` or `UNLISTEN *`
-    Unlisten,
+    /// `LISTEN`
+    Listen(Ident),
+    /// `UNLISTEN`; `None` for `*`.
+    Unlisten(Option<Ident>),
+    /// `NOTIFY`
+    Notify {
+        /// The channel.
+        channel: Ident,
+        /// The payload; may be empty.
+        payload: String,
+    },
     /// `ANALYZE [tables]`; empty for all tables.
     Analyze(Vec<TableName>),
     /// `VACUUM [FULL] [ANALYZE] [tables]`; empty for all tables.
@@ -391,7 +400,6 @@ impl Statement {
             Statement::AlterOptions(alter) => match alter.of {
                 OptionsOwner::Table(_) => "ALTER TABLE",
                 OptionsOwner::Index(_) => "ALTER INDEX",
-                OptionsOwner::Role(_) => "ALTER ROLE",
             },
             Statement::AlterSession { .. } => "ALTER SESSION",
             Statement::Flush(_) => "FLUSH",
@@ -428,7 +436,9 @@ impl Statement {
             Statement::Fetch { moves, .. } => ["FETCH", "MOVE"][usize::from(*moves)],
             Statement::Close(Some(_)) => "CLOSE CURSOR",
             Statement::Close(None) => "CLOSE CURSOR ALL",
-            Statement::Unlisten => "UNLISTEN",
+            Statement::Listen(_) => "LISTEN",
+            Statement::Unlisten(_) => "UNLISTEN",
+            Statement::Notify { .. } => "NOTIFY",
             Statement::SetConstraints(_) => "SET CONSTRAINTS",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Vacuum { .. } => "VACUUM",

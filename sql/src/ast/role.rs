@@ -1,6 +1,6 @@
 //! Statements on roles: `CREATE ROLE` and so on, and the memberships of `GRANT` and `REVOKE`.
 
-use super::Ident;
+use super::{Ident, SettingClause};
 
 /// A role that a statement names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub struct MembershipChange {
 }
 
 /// A statement on roles.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum RoleStatement {
     /// `CREATE ROLE`, `CREATE USER`, `CREATE GROUP`
     Create {
@@ -121,6 +121,15 @@ pub enum RoleStatement {
         from: Ident,
         /// Its new name.
         to: Role,
+    },
+    /// `ALTER ROLE … [IN DATABASE …] SET`, `RESET`
+    Setting {
+        /// The role; `None` for `ALL`.
+        role: Option<Role>,
+        /// `IN DATABASE`
+        database: Option<Ident>,
+        /// The setting and its value.
+        clause: SettingClause,
     },
     /// `DROP ROLE`
     Drop {
@@ -153,8 +162,10 @@ impl RoleStatement {
     pub fn tag(&self) -> &'static str {
         match self {
             RoleStatement::Create { .. } => "CREATE ROLE",
-            RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
-            RoleStatement::Membership { is_alter: true, .. } => "ALTER ROLE",
+            RoleStatement::Alter { .. }
+            | RoleStatement::Rename { .. }
+            | RoleStatement::Setting { .. }
+            | RoleStatement::Membership { is_alter: true, .. } => "ALTER ROLE",
             RoleStatement::Drop { .. } => "DROP ROLE",
             RoleStatement::Membership { change, .. } if change.is_revoke => "REVOKE ROLE",
             RoleStatement::Membership { .. } => "GRANT ROLE",

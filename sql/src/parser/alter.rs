@@ -6,8 +6,8 @@ use super::cursor::TokenCursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterCoprocessor, AlterIndex, AlterIndexAction, AlterOptions, AlterTable, AlterTableAction,
-    AttachCoprocessor, Ident, IndexRestriction, NameSpace, ObjectKind, OptionName, OptionValue,
-    OptionsChange, OptionsOwner, RegionAction, SplitPoints, Statement, TableName, TableOption,
+    AttachCoprocessor, Ident, IndexRestriction, NameSpace, ObjectKind, OptionValue, OptionsChange,
+    OptionsOwner, RegionAction, SplitPoints, Statement, TableName,
 };
 
 impl TokenCursor<'_> {
@@ -20,7 +20,7 @@ impl TokenCursor<'_> {
         if !self.nth_word_is(1, "mapping")
             && let Some(noun) = self.role_noun()
         {
-            return self.alter_role(noun, position);
+            return self.alter_role(noun);
         }
         if self.take_word("trigger") {
             return self.alter_trigger();
@@ -335,40 +335,18 @@ impl TokenCursor<'_> {
         Ok(SplitPoints::Query(Box::new(query)))
     }
 
-    /// Reads `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`.
-    fn alter_role(&mut self, noun: &str, position: usize) -> Result<Statement> {
-        if self.is_word("all") {
-            return Err(unsupported("ALTER ROLE ALL".to_owned(), position));
-        }
-        let role = self.role()?;
-        if let Some(statement) = self.alter_role_options(noun, &role)? {
+    /// Reads the rest of ALTER ROLE.
+    fn alter_role(&mut self, noun: &str) -> Result<Statement> {
+        let role = match noun != "group" && self.take_word("all") {
+            true => None,
+            false => Some(self.role()?),
+        };
+        if let Some(role) = &role
+            && let Some(statement) = self.alter_role_options(noun, role)?
+        {
             return Ok(statement);
         }
-        let change = if self.take_word("set") {
-            let option = self.option_name()?;
-            let value = if self.take_word("to") || self.take(&Token::Eq) {
-                self.option_value()?
-            } else {
-                return Err(self.unexpected());
-            };
-            OptionsChange::Set(vec![TableOption { family: None, name: option, value }])
-        } else if self.take_word("reset") {
-            match self.take_word("all") {
-                true => OptionsChange::ResetAll,
-                false => OptionsChange::Reset(vec![OptionName {
-                    family: None,
-                    name: self.option_name()?,
-                }]),
-            }
-        } else if self.at_end() {
-            return Err(self.unexpected());
-        } else {
-            let construct = format!("ALTER ROLE … {}", self.peek_word().to_uppercase());
-            return Err(ParseError::unsupported(construct, position)
-                .with_hint("Only quotas can be set for a role."));
-        };
-        let of = OptionsOwner::Role(role);
-        Ok(Statement::AlterOptions(Box::new(AlterOptions { of, if_exists: false, change })))
+        self.alter_role_setting(role)
     }
 
     pub(super) fn option_name(&mut self) -> Result<Ident> {

@@ -151,8 +151,8 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Reads a `SET …` or `RESET …` clause of a function.
-    pub(super) fn setting_clause(&mut self) -> Result<SettingClause> {
+    /// Reads a `SET …` or `RESET …` clause of a function, a role or a database.
+    pub(in crate::parser) fn setting_clause(&mut self) -> Result<SettingClause> {
         if self.take_word("reset") {
             return Ok(SettingClause::Reset(self.shown_name()?));
         }
@@ -527,12 +527,22 @@ impl TokenCursor<'_> {
         Ok(Statement::Close(Some(self.name()?)))
     }
 
+    pub(super) fn listen(&mut self) -> Result<Statement> {
+        self.expect_words(&["listen"])?;
+        Ok(Statement::Listen(self.name()?))
+    }
+
     pub(super) fn unlisten(&mut self) -> Result<Statement> {
         self.expect_words(&["unlisten"])?;
-        if !self.take(&Token::Mul) {
-            self.name()?;
-        }
-        Ok(Statement::Unlisten)
+        let channel = if self.take(&Token::Mul) { None } else { Some(self.name()?) };
+        Ok(Statement::Unlisten(channel))
+    }
+
+    pub(super) fn notify(&mut self) -> Result<Statement> {
+        self.expect_words(&["notify"])?;
+        let channel = self.name()?;
+        let payload = if self.take(&Token::Comma) { self.string()? } else { String::new() };
+        Ok(Statement::Notify { channel, payload })
     }
 
     // ---- maintenance ----

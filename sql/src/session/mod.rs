@@ -21,6 +21,7 @@ mod explain;
 mod lock_tables;
 mod materialized_views;
 mod memory_use;
+mod notifications;
 mod plan_cache;
 mod plpgsql;
 mod plain_strings;
@@ -62,6 +63,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::logical::OutputColumn;
+use crate::notifications::SessionNotifications;
 use crate::parser::{self, ParsedStatement};
 use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan, with_cancel_reason};
 use crate::session::cursors::{Cursors, OpenCursors};
@@ -231,6 +233,7 @@ impl Session {
             sequences,
             random: Random::default(),
             locks: Arc::new(locks),
+            notifications: Arc::new(SessionNotifications::new(&engine.notifications, process_id)),
             changed: Arc::default(),
             objects: Arc::default(),
             search_path,
@@ -887,6 +890,7 @@ impl Drop for Session {
         self.rollback();
         self.drop_temporary();
         self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
+        self.notifications.end();
         self.engine.sessions.end(self.process_id);
         self.engine.databases.end_session();
     }

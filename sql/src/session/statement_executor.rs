@@ -30,6 +30,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::exec::SharedView;
+use crate::notifications::SessionNotifications;
 use crate::parser;
 use crate::relation_visibility::InvisibleRelations;
 use crate::session::cursors::OpenCursors;
@@ -82,6 +83,8 @@ pub struct SessionEnvironment {
     pub(super) random: Random,
     /// Advisory locks of the session.
     pub(super) locks: Arc<SessionLocks>,
+    /// Notifications of the session.
+    pub(super) notifications: Arc<SessionNotifications>,
     /// Settings that functions of the running statement changed.
     pub(super) changed: Arc<ChangedSettings>,
     /// Prepared statements and cursors for system views.
@@ -115,6 +118,7 @@ impl SessionEnvironment {
             reads: &self.reads,
             progress: &self.progress,
             advisory: &self.locks,
+            notifications: &self.notifications,
         }
     }
 }
@@ -522,6 +526,7 @@ impl StatementExecutor {
             transaction: Arc::clone(&open.transaction),
             changed: Arc::clone(&self.changed),
             locks: Arc::clone(&self.locks),
+            notifications: Arc::clone(&self.notifications),
             own_objects: Arc::clone(&self.objects),
             cancelled: Arc::clone(&self.stop.stop),
             constants: Arc::clone(&self.constants),

@@ -1,7 +1,8 @@
 //! Transaction of a session: implicit or a block, with its DDL changes, settings and savepoints.
 //!
 //! It combines the store transaction with the state that must follow its outcome: catalog
-//! changes, SET and SET LOCAL values, advisory locks, deferred constraints and moved cursor rows.
+//! changes, SET and SET LOCAL values, advisory locks, deferred constraints,
+//! notifications and moved cursor rows.
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec::key_updates::KeyUpdates;
+use crate::notifications::SessionNotifications;
 use crate::parser;
 use crate::session::deferred_constraints::DeferredConstraints;
 use crate::settings::{Settings, TransactionModeSet};
@@ -63,6 +65,8 @@ pub(crate) struct OpenTransaction {
     pub constraints: Arc<Mutex<TransactionConstraints>>,
     /// Advisory locks of the session.
     advisory: Arc<SessionLocks>,
+    /// Notifications of the session.
+    notifications: Arc<SessionNotifications>,
 }
 
 /// Session state that a transaction uses.
@@ -76,6 +80,8 @@ pub(crate) struct SessionHandles<'a> {
     pub progress: &'a Arc<TimelineProgress>,
     /// Advisory locks.
     pub advisory: &'a Arc<SessionLocks>,
+    /// Notifications.
+    pub notifications: &'a Arc<SessionNotifications>,
 }
 
 /// Table locks and deferred checks of a transaction.
@@ -97,6 +103,7 @@ pub(super) struct SharedTransactionState {
     moved: Arc<KeyUpdates>,
     held: Arc<Mutex<TransactionConstraints>>,
     advisory: Arc<SessionLocks>,
+    notifications: Arc<SessionNotifications>,
     savepoint_count: usize,
 }
 
@@ -118,12 +125,14 @@ pub(crate) struct DdlSavepoint {
     locks: LockCounts,
 }
 
-/// Numbers of held locks: of the store, of tables among them, and advisory ones.
+/// Numbers of held locks: of the store, of tables among them, and advisory ones; and of pending
+/// notifications.
 #[derive(Clone, Copy)]
 struct LockCounts {
     all: LockPlace,
     of_tables: usize,
     advisory: usize,
+    notifications: usize,
 }
 
 impl OpenTransaction {
@@ -150,6 +159,7 @@ impl OpenTransaction {
             key_updates: Arc::default(),
             constraints: Arc::default(),
             advisory: Arc::clone(session.advisory),
+            notifications: Arc::clone(session.notifications),
         }
     }
 
@@ -175,6 +185,7 @@ impl OpenTransaction {
             key_updates: Arc::clone(&seen.moved),
             constraints: Arc::clone(&seen.held),
             advisory: Arc::clone(&seen.advisory),
+            notifications: Arc::clone(&seen.notifications),
         }
     }
 
@@ -187,6 +198,7 @@ impl OpenTransaction {
             moved: Arc::clone(&self.key_updates),
             held: Arc::clone(&self.constraints),
             advisory: Arc::clone(&self.advisory),
+            notifications: Arc::clone(&self.notifications),
             savepoint_count: self.savepoint_count(),
         }
     }
@@ -423,6 +435,7 @@ impl OpenTransaction {
             None => {
                 self.changes.rollback(engine, &self.transaction);
                 self.constraints.lock().tables.clear();
+                self.notifications.discard_after(0);
             }
         }
     }
@@ -431,7 +444,8 @@ impl OpenTransaction {
     fn locks(&self) -> LockCounts {
         let of_tables = self.constraints.lock().tables.len();
         let all = self.transaction.lock_place();
-        LockCounts { all, of_tables, advisory: self.advisory.acquisition_count() }
+        let advisory = self.advisory.acquisition_count();
+        LockCounts { all, of_tables, advisory, notifications: self.notifications.action_count() }
     }
 
     /// Releases the locks that were acquired after `locks`. The changes under them, DDL included,
@@ -444,6 +458,7 @@ impl OpenTransaction {
         drop(constraints);
         self.transaction.release_locks_after(locks.all);
         self.advisory.release_after(locks.advisory, self.transaction.required_commit());
+        self.notifications.discard_after(locks.notifications);
     }
 
     /// Rolls back to a savepoint, which remains. Returns the settings at the savepoint.
@@ -504,6 +519,18 @@ impl OpenTransaction {
     }
 
     fn commit_changes(&mut self, engine: &Engine) -> Result<Option<DurableTicket>> {
+        let notifications = Arc::clone(&self.notifications);
+        let publication = notifications.begin_commit();
+        let publication =
+            publication.inspect_err(|_| self.changes.rollback(engine, &self.transaction))?;
+        let durable = self.commit_transaction(engine)?;
+        if let Some(publication) = publication {
+            publication.publish(durable.as_ref());
+        }
+        Ok(durable)
+    }
+
+    fn commit_transaction(&mut self, engine: &Engine) -> Result<Option<DurableTicket>> {
         if self.changes.is_empty() {
             let commit = self.transaction.commit()?;
             return Ok(Some(commit.durable));
@@ -523,6 +550,7 @@ impl OpenTransaction {
     /// Rolls back, including the settings that were changed in it.
     pub(crate) fn rollback(self, engine: &Engine, settings: &mut Settings) {
         self.changes.rollback(engine, &self.transaction);
+        self.notifications.discard_after(0);
         *settings = self.settings_before;
     }
 }

@@ -92,6 +92,9 @@ impl Session {
         if open.transaction.has_exported() {
             return refuse("exported snapshots");
         }
+        if self.notifications.action_count() > 0 {
+            return refuse("executed LISTEN, UNLISTEN, or NOTIFY");
+        }
         if self.cursors.has_uncommitted_held() {
             return refuse("created a cursor WITH HOLD");
         }

@@ -114,8 +114,9 @@ impl Session {
             Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
                 return self.run_cursor(parsed, statement);
             }
-            // LISTEN is not supported, so there is nothing to do.
-            Statement::Unlisten => {}
+            Statement::Listen(_) | Statement::Unlisten(_) | Statement::Notify { .. } => {
+                self.run_notification(statement)?;
+            }
             Statement::SetConstraints(set) => self.run_set_constraints(set)?,
             _ => bail!(FEATURE_NOT_SUPPORTED: "{tag} is not supported"),
         }
@@ -518,6 +519,7 @@ impl Session {
         self.sequences.discard();
         self.drop_temporary();
         self.locks.release_all(AdvisoryLevel::Session, Sequence(0));
+        self.notifications.unlisten_all();
         self.objects.release_holds();
         Ok(())
     }

@@ -296,7 +296,7 @@ impl Settings {
         Ok(())
     }
 
-    fn keep_initial(&mut self, name: &str) {
+    pub(in crate::settings) fn keep_initial(&mut self, name: &str) {
         let SettingValues { values, initial, custom, .. } = Arc::make_mut(&mut self.shared);
         let initial = Arc::make_mut(initial);
         let lower = name.to_ascii_lowercase();

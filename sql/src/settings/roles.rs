@@ -46,6 +46,21 @@ impl Settings {
         }
     }
 
+    /// Sets a setting that is stored for a database or a role, which becomes the value that RESET
+    /// restores.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Settings::set_with`], except that no setting needs a superuser.
+    pub(crate) fn set_stored(&mut self, catalog: &Catalog, name: &str, value: &str) -> Result<()> {
+        if ROLE_SETTINGS.iter().any(|one| one.eq_ignore_ascii_case(name)) {
+            return self.set_initial(catalog, name, value);
+        }
+        self.set(name, Some(value))?;
+        self.keep_initial(name);
+        Ok(())
+    }
+
     /// SET ROLE
     fn set_role(&mut self, catalog: &Catalog, name: &str) -> Result<()> {
         let mut roles = SessionRoles::clone(self.roles());

@@ -59,6 +59,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exec::{EndpointRequest, FollowedViews, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
+use crate::notifications::SessionNotifications;
 use crate::plan::Plan;
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
@@ -167,6 +168,8 @@ pub struct SystemContext {
     pub changed: Arc<ChangedSettings>,
     /// The session's advisory locks.
     pub locks: Arc<SessionLocks>,
+    /// The session's notifications.
+    pub notifications: Arc<SessionNotifications>,
     /// The session's prepared statements and cursors.
     pub own_objects: Arc<SessionObjects>,
     /// Set by a request to cancel the statement.

@@ -91,9 +91,7 @@ pub(super) fn rows(
         "pg_operator" => pg_proc::operators(shape),
         "pg_database" => catalog.databases().map(|one| database(shape, catalog, one)).collect(),
         "pg_default_acl" => privileges::future_privileges(shape, catalog),
-        "pg_db_role_setting" => {
-            catalog.databases().filter_map(|one| database_settings(shape, one)).collect()
-        }
+        "pg_db_role_setting" => stored_settings(shape, catalog),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => pg_depend::rows(shape, objects, catalog),
         "pg_description" | "pg_shdescription" => {
@@ -473,15 +471,26 @@ fn database(shape: &RelationDefinition, catalog: &Catalog, record: &DatabaseReco
 }
 
 /// Returns the row of the settings of a database, if it has any.
-fn database_settings(shape: &RelationDefinition, record: &DatabaseRecord) -> Option<Row> {
-    let settings = record.settings.iter().map(|(name, value)| text(format!("{name}={value}")));
-    (!record.settings.is_empty()).then(|| {
+/// Returns the settings of databases and of roles.
+fn stored_settings(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
+    let of_databases =
+        catalog.databases().map(|one| (database_oid(one.oid), 0, one.settings.as_slice()));
+    let of_roles = catalog.roles().flat_map(|role| {
+        role.settings.iter().map(|one| {
+            let database = one.database.map_or(0, database_oid);
+            (database, role_oid(role.number), one.settings.as_slice())
+        })
+    });
+    let rows = of_databases.chain(of_roles).filter(|(.., settings)| !settings.is_empty());
+    let line = |(name, value): &(String, String)| text(format!("{name}={value}"));
+    let rows = rows.map(|(database, role, settings)| {
         shape.row([
-            ("setdatabase", oid(database_oid(record.oid))),
-            ("setrole", oid(0)),
-            ("setconfig", array(settings.collect())),
+            ("setdatabase", oid(database)),
+            ("setrole", oid(role)),
+            ("setconfig", array(settings.iter().map(line).collect())),
         ])
-    })
+    });
+    rows.collect()
 }
 
 /// Sets the owner and the privileges of a user-defined type in its row; a row type belongs to the

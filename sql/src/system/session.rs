@@ -69,6 +69,15 @@ pub(super) fn call(
             source.locks.acquire(&source.transaction, lock, wait)?;
             nothing()
         }
+        "pg_notify" => {
+            let text_of = |argument: &Datum| argument.as_str().unwrap_or_default().to_owned();
+            source.notifications.notify(&text_of(&arguments[0]), &text_of(&arguments[1]))?;
+            nothing()
+        }
+        "pg_listening_channels" => {
+            array(source.notifications.channels().iter().map(text).collect())
+        }
+        "pg_notification_queue_usage" => Datum::Float8(source.notifications.queue_usage()),
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {
             sleep(source, arguments)?;
             nothing()

@@ -64,6 +64,13 @@ impl DurableTicket {
     }
 }
 
+impl Clone for DurableTicket {
+    /// Returns another ticket for the same commit.
+    fn clone(&self) -> DurableTicket {
+        DurableTicket::new(Arc::clone(&self.log), self.sequence)
+    }
+}
+
 /// Wakes a thread that waits for a ticket.
 struct ThreadWaker(Thread);
 

@@ -224,6 +224,12 @@ const FUNCTIONS: &[SetFunctionRow] = &[
     .named(PATH_NAMES),
     // Tables have no partitions.
     row("pg_get_keywords", &[], KEYWORD, |_, place, _| once(place, || Ok(keywords()))),
+    row("pg_listening_channels", &[], &[("pg_listening_channels", Text)], |_, place, c| {
+        once(place, || {
+            let channels = c.style.system.source()?.call("pg_listening_channels", &[])?;
+            Ok(array(&channels).elements.iter().map(|channel| smallvec![channel.clone()]).collect())
+        })
+    }),
     row(
         "pg_options_to_table",
         &[TEXTS],

@@ -228,4 +228,6 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
     act!("pg_sleep_for", &[Interval], Void),
     act!("pg_sleep_until", &[Timestamptz], Void),
     act!("pg_advisory_unlock_all", &[], Void),
+    act!("pg_notify", &[Text, Text], Void).takes_null(),
+    act!("pg_notification_queue_usage", &[], Float8),
 ];

@@ -73,6 +73,8 @@ pub struct RoleRecord {
     pub valid_until: Option<i64>,
     /// Its memberships.
     pub member_of: Vec<MembershipRecord>,
+    /// The settings that its sessions begin with.
+    pub settings: Vec<RoleSettingsRecord>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }
@@ -86,6 +88,17 @@ pub struct MembershipRecord {
     pub grantor: u32,
     /// WITH ADMIN OPTION: the member may grant the role to others.
     pub admin_option: bool,
+    /// Fields that this build does not know.
+    pub unknown: UnknownFields,
+}
+
+/// Settings of `ALTER ROLE … [IN DATABASE …] SET`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoleSettingsRecord {
+    /// The number of the database whose sessions have them; `None` for all databases.
+    pub database: Option<u32>,
+    /// The names of the settings, with their values.
+    pub settings: Vec<(String, String)>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }
@@ -159,6 +172,13 @@ impl RoleRecord {
     /// Returns its membership of a role.
     pub fn membership(&self, role: u32) -> Option<&MembershipRecord> {
         self.member_of.iter().find(|one| one.role == role)
+    }
+
+    /// Returns the settings of its sessions: those of all databases first, then those of this one.
+    pub fn settings_in(&self, database: u32) -> impl Iterator<Item = &(String, String)> {
+        let of =
+            |wanted: Option<u32>| self.settings.iter().filter(move |one| one.database == wanted);
+        of(None).chain(of(Some(database))).flat_map(|one| &one.settings)
     }
 
     /// Returns whether it exists in every catalog.

@@ -13,7 +13,7 @@ use crate::ast::{
 };
 use crate::catalog::access::object_access::AccessRecord;
 use crate::catalog::access::privilege::AclRecord;
-use crate::catalog::access::role::{MembershipRecord, RoleRecord};
+use crate::catalog::access::role::{MembershipRecord, RoleRecord, RoleSettingsRecord};
 use crate::catalog::comment::CommentRecord;
 use crate::catalog::composite::{AttributeRecord, CompositeRecord};
 use crate::catalog::database::DatabaseRecord;
@@ -139,7 +139,9 @@ tagged_enum!(Language { 0 Sql, 1 PlPgSql });
 
 tagged_fields!(RoleRecord {
     1 number, 2 name, 3 attributes, 4 connection_limit, 5 verifier, 6 valid_until, 7 member_of,
+    8 settings,
 } unknown);
+tagged_fields!(RoleSettingsRecord { 1 database, 2 settings } unknown);
 tagged_fields!(MembershipRecord { 1 role, 2 grantor, 3 admin_option } unknown);
 
 tagged_fields!(AccessRecord { 1 owner, 2 acl, 3 columns } unknown);

@@ -420,6 +420,11 @@ fn samples() -> Vec<RecordSample> {
     let comment = CommentRecord { text: text("…"), unknown: unknown() };
     let membership =
         MembershipRecord { role: 103, grantor: 10, admin_option: true, unknown: unknown() };
+    let settings = RoleSettingsRecord {
+        database: Some(5),
+        settings: pairs("work_mem", "8MB"),
+        unknown: unknown(),
+    };
     let role = RoleRecord {
         number: 1_010,
         name: text("ann"),
@@ -428,6 +433,7 @@ fn samples() -> Vec<RecordSample> {
         verifier: Some(text("SCRAM-SHA-256$4096:…")),
         valid_until: Some(-1),
         member_of: vec![membership],
+        settings: vec![settings],
         unknown: unknown(),
     };
     let access = AccessRecord {

@@ -4,4 +4,5 @@ mod future;
 mod grant;
 mod owned;
 mod owner;
-pub(super) mod role;
+pub(super) mod role_settings;
+pub(in crate::ddl) mod role;

@@ -24,7 +24,7 @@ pub(in crate::ddl) fn no_role(name: &str) -> Error {
     err!(UNDEFINED_OBJECT: "role \"{name}\" does not exist")
 }
 
-fn denied(message: impl Into<String>) -> Error {
+pub(in crate::ddl::access) fn denied(message: impl Into<String>) -> Error {
     Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
 }
 
@@ -35,6 +35,9 @@ impl Ddl<'_> {
             RoleStatement::Create { name, options } => self.create_role(name, options),
             RoleStatement::Alter { role, options } => self.alter_role(role, options),
             RoleStatement::Rename { from, to } => self.rename_role(from, to),
+            RoleStatement::Setting { role, database, clause } => {
+                self.alter_role_setting(role.as_ref(), database.as_ref(), clause)
+            }
             RoleStatement::Drop { if_exists, roles } => self.drop_roles(roles, *if_exists),
             RoleStatement::Membership { change, .. } => self.change_memberships(change),
         }
@@ -75,11 +78,11 @@ impl Ddl<'_> {
         catalog.role_has(self.roles.current.number, attribute)
     }
 
-    fn is_superuser(&self, catalog: &Catalog) -> bool {
+    pub(in crate::ddl::access) fn is_superuser(&self, catalog: &Catalog) -> bool {
         catalog.is_superuser(self.roles.current.number)
     }
 
-    fn store_role(&mut self, role: RoleRecord) -> Result<()> {
+    pub(in crate::ddl::access) fn store_role(&mut self, role: RoleRecord) -> Result<()> {
         self.store_object(CatalogObject::Role(Arc::new(role)))
     }
 
@@ -156,13 +159,7 @@ impl Ddl<'_> {
     fn alter_role(&mut self, role: &Role, options: &RoleOptions) -> Result<()> {
         let catalog = self.catalog();
         let mut record = RoleRecord::clone(&*self.named_role(&catalog, role)?);
-        if record.name.starts_with(RESERVED_PREFIX) {
-            let error = Error::new(
-                sqlstate::RESERVED_NAME,
-                format!("role name \"{}\" is reserved", record.name),
-            );
-            return Err(error.with_detail("Cannot alter reserved roles."));
-        }
+        check_is_not_predefined(&record)?;
         self.check_may_alter(&catalog, &record, options)?;
         if record.is_standard() && options.attribute(RoleAttribute::Superuser) == Some(false) {
             bail!(FEATURE_NOT_SUPPORTED: "permission denied to alter role";
@@ -416,4 +413,13 @@ fn no_name(role: &Role) -> Error {
 
 fn reserved(name: &str) -> Error {
     err!(RESERVED_NAME: "role name \"{name}\" is reserved"; detail "Role names starting with \"pg_\" are reserved.")
+}
+
+/// Refuses to change a predefined role.
+pub(in crate::ddl::access) fn check_is_not_predefined(role: &RoleRecord) -> Result<()> {
+    if !role.name.starts_with(RESERVED_PREFIX) {
+        return Ok(());
+    }
+    bail!(RESERVED_NAME: "role name \"{}\" is reserved", role.name;
+        detail "Cannot alter reserved roles.")
 }

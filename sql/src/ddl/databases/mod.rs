@@ -127,13 +127,7 @@ impl Ddl<'_> {
                     read.connection_limit.unwrap_or(changed.connection_limit);
             }
             AlterDatabaseAction::Setting(clause) => {
-                if let Some(change) = quota_change(clause) {
-                    self.change_quota(QuotaSubject::Database(record.oid), &change)?;
-                    if change != OptionsChange::ResetAll {
-                        return Ok(());
-                    }
-                }
-                self.change_settings(&mut changed.settings, std::slice::from_ref(clause))?;
+                return self.alter_database_setting(&record.name, clause);
             }
             AlterDatabaseAction::RefreshCollation => {
                 let message = "version has not changed".to_owned();
@@ -141,6 +135,28 @@ impl Ddl<'_> {
                 return Ok(());
             }
         }
+        if changed == *record {
+            return Ok(());
+        }
+        self.store_object(CatalogObject::Database(Arc::new(changed)))
+    }
+
+    /// ALTER DATABASE … SET and RESET
+    pub(in crate::ddl) fn alter_database_setting(
+        &mut self,
+        name: &str,
+        clause: &SettingClause,
+    ) -> Result<()> {
+        let record = self.database(name)?;
+        self.check_owner_of(&record)?;
+        if let Some(change) = quota_change(clause) {
+            self.change_quota(QuotaSubject::Database(record.oid), &change)?;
+            if change != OptionsChange::ResetAll {
+                return Ok(());
+            }
+        }
+        let mut changed = DatabaseRecord::clone(&record);
+        self.change_settings(&mut changed.settings, std::slice::from_ref(clause))?;
         if changed == *record {
             return Ok(());
         }
@@ -176,6 +192,7 @@ impl Ddl<'_> {
             tables.extend(engine.take_unseen());
         }
         self.changes.dropped.extend(tables);
+        self.remove_role_settings(record.oid)?;
         self.remove_object(&CatalogEntry::Quota(QuotaSubject::Database(record.oid)))?;
         self.remove_object(&CatalogEntry::Comment(CommentSubjectKey::Database(record.oid)))?;
         self.remove_object(&CatalogEntry::Object(ObjectId::Database(record.oid)))
@@ -271,7 +288,7 @@ impl Ddl<'_> {
 }
 
 /// Returns the change of quotas that a SET or RESET clause makes, if it names one or all.
-fn quota_change(clause: &SettingClause) -> Option<OptionsChange> {
+pub(in crate::ddl) fn quota_change(clause: &SettingClause) -> Option<OptionsChange> {
     let is_quota = |name: &Ident| QuotaKind::ALL.iter().any(|kind| kind.name() == name.value);
     let option = |name: &Ident| is_quota(name).then(|| name.clone());
     match clause {

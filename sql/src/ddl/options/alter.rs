@@ -11,8 +11,7 @@ use store::transaction::TableLockMode;
 use store::{FamilyDescriptor, TableDescriptor};
 
 use crate::ast::{
-    AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, RoleAttribute, TableName,
-    TableOption,
+    AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, TableName, TableOption,
 };
 use crate::catalog::ignored_attributes::set_parameter;
 use crate::catalog::quota::QuotaSubject;
@@ -45,17 +44,10 @@ struct OptionUpdate<'a> {
 }
 
 impl Ddl<'_> {
-    /// Changes options of a table, an index or a role.
+    /// Changes options of a table or an index.
     pub fn alter_options(&mut self, statement: &AlterOptions) -> Result<()> {
         let catalog = self.catalog();
         match &statement.of {
-            OptionsOwner::Role(role) => {
-                let role = self.named_role(&catalog, role)?;
-                if !self.has_attribute(&catalog, RoleAttribute::CreateRole) {
-                    bail!(INSUFFICIENT_PRIVILEGE: "permission denied");
-                }
-                self.change_quota(QuotaSubject::Role(role.name.clone()), &statement.change)
-            }
             OptionsOwner::Index(name) => {
                 let changed = self.alter_index_options(name, &statement.change);
                 self.if_relation_exists(changed, statement.if_exists)

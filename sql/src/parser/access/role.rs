@@ -184,6 +184,17 @@ impl TokenCursor<'_> {
         role_statement(RoleStatement::Alter { role: role.clone(), options }).map(Some)
     }
 
+    /// Reads `[IN DATABASE name] { SET … | RESET … }` of ALTER ROLE.
+    pub(in crate::parser) fn alter_role_setting(
+        &mut self,
+        role: Option<Role>,
+    ) -> Result<Statement> {
+        let in_database = self.take_words(&["in", "database"]);
+        let database = if in_database { Some(self.name()?) } else { None };
+        let clause = self.setting_clause()?;
+        role_statement(RoleStatement::Setting { role, database, clause })
+    }
+
     /// Reads the rest of DROP ROLE.
     pub(in crate::parser) fn drop_role(&mut self) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);

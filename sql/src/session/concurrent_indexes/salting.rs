@@ -61,7 +61,6 @@ impl Session {
                     self.commit()?;
                 }
             }
-            OptionsOwner::Role(_) => return Ok(false),
         }
         Ok(true)
     }

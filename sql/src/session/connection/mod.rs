@@ -9,14 +9,15 @@ use crate::error::{Error, Result};
 use crate::session::{Session, SessionOptions};
 
 impl Session {
-    /// Opens a session of a client on the engine of a database, with the settings of the database.
+    /// Opens a session of a client on the engine of a database.
+    ///
     ///
     /// # Errors
     ///
     /// 3D000 if the database was dropped meanwhile; 42501 without the privilege CONNECT; 53300 if
     /// it has as many sessions as its CONNECTION LIMIT.
     pub fn connect(engine: &Arc<Engine>, options: SessionOptions) -> Result<Session> {
-        let mut session = Session::open(engine, options);
+        let session = Session::open(engine, options);
         let Some(record) = engine.record().filter(|_| engine.is_open()) else {
             bail!(INVALID_CATALOG_NAME: "the database of the connection was dropped");
         };
@@ -30,11 +31,22 @@ impl Session {
         if record.connection_limit.is_some_and(|limit| others >= limit as usize) {
             bail!(TOO_MANY_CONNECTIONS: "too many connections for database \"{}\"", record.name);
         }
-        for (name, value) in &record.settings {
-            if let Err(error) = session.set(name, value) {
-                session.notice("WARNING", error);
+        Ok(session)
+    }
+
+    /// Applies the settings of the database, of the role, and of the role in the database, after
+    /// those of the server. Who stored them had the right to, so the session needs none.
+    pub fn apply_stored_settings(&mut self) {
+        let catalog = self.catalog();
+        let role = catalog.role(self.settings.roles().authenticated.number);
+        let mut stored = self.engine.record().map_or_else(Vec::new, |one| one.settings.clone());
+        if let Some(role) = role {
+            stored.extend(role.settings_in(self.engine.database).cloned());
+        }
+        for (name, value) in stored {
+            if let Err(error) = self.settings.set_stored(&catalog, &name, &value) {
+                self.notice("WARNING", error);
             }
         }
-        Ok(session)
     }
 }

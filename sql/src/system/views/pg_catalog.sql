@@ -27,16 +27,18 @@ from pg_index i
 
 create view pg_catalog.pg_roles with (cached = off) as
 select rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolconnlimit,
-    '********' as rolpassword, rolvaliduntil, rolbypassrls, oid
-from pg_authid;
+    '********' as rolpassword, rolvaliduntil, rolbypassrls, s.setconfig as rolconfig, oid
+from pg_authid r left join pg_db_role_setting s on s.setrole = r.oid and s.setdatabase = 0;
 
 create view pg_catalog.pg_user with (cached = off) as
-select usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls, '********' as passwd, valuntil from pg_shadow;
+select usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls, '********' as passwd, valuntil, useconfig
+from pg_shadow;
 
 create view pg_catalog.pg_shadow with (cached = off) as
 select rolname as usename, oid as usesysid, rolcreatedb as usecreatedb, rolsuper as usesuper,
-    rolreplication as userepl, rolbypassrls as usebypassrls, rolpassword as passwd, rolvaliduntil as valuntil
-from pg_authid
+    rolreplication as userepl, rolbypassrls as usebypassrls, rolpassword as passwd, rolvaliduntil as valuntil,
+    s.setconfig as useconfig
+from pg_authid r left join pg_db_role_setting s on s.setrole = r.oid and s.setdatabase = 0
 where rolcanlogin;
 
 create view pg_catalog.pg_group with (cached = off) as
