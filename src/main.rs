@@ -47,12 +47,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// Log targets of entries about clients, which are logged unless `BENNU_LOG` filters them.
+const CLIENT_TARGETS: &str = "bennu::clients=info,bennu::audit=info";
+
 /// Initializes logging to standard error. `BENNU_LOG` has the filter, in `env_logger` syntax.
-/// Entries about clients are logged unless `BENNU_LOG` filters their target.
 fn init_logs() {
     let chosen = std::env::var("BENNU_LOG").unwrap_or_else(|_| "warn".to_owned());
-    let filter = tracing_subscriber::EnvFilter::try_new(format!("bennu::clients=info,{chosen}"))
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("bennu::clients=info,warn"));
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("{CLIENT_TARGETS},{chosen}"))
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{CLIENT_TARGETS},warn")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

@@ -321,3 +321,53 @@ fn default_memory_budget_is_printed() {
     );
     assert!(lines[1].starts_with("bennu: ready on "), "{lines:?}");
 }
+
+#[tokio::test]
+async fn statements_are_audited_by_class_and_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Process::serve(directory.path());
+    let superuser = connect(server.address()).await;
+    let setup = "CREATE TABLE salary (id int PRIMARY KEY, amount int);
+        CREATE TABLE other (id int PRIMARY KEY);
+        CREATE FUNCTION touch() RETURNS void LANGUAGE plpgsql AS
+            $$ BEGIN UPDATE salary SET amount = 1; END $$;
+        CREATE ROLE clerk LOGIN; CREATE ROLE auditor;
+        GRANT ALL ON salary, other TO clerk; GRANT UPDATE ON salary TO auditor;
+        ALTER ROLE clerk SET pgaudit.role = 'auditor';
+        ALTER ROLE clerk SET pgaudit.log = 'write, function'";
+    superuser.batch_execute(setup).await.unwrap();
+    let config: tokio_postgres::Config =
+        connection_string(server.address()).replace("user=bennu", "user=clerk").parse().unwrap();
+    let (clerk, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    clerk.batch_execute("SELECT amount FROM salary /* read */").await.unwrap();
+    clerk.batch_execute("INSERT INTO other VALUES (1) /* write */").await.unwrap();
+    clerk.batch_execute("SELECT touch()").await.unwrap();
+    clerk.execute("DELETE FROM other WHERE id = $1", &[&1]).await.unwrap();
+    for refused in ["SET pgaudit.log = 'none'", "SET pgaudit.role = ''", "SET pgaudit.other = 1"] {
+        assert!(clerk.batch_execute(refused).await.is_err(), "{refused}");
+    }
+    superuser.batch_execute("SET pgaudit.log = 'role, ddl'").await.unwrap();
+    superuser.batch_execute("CREATE ROLE x PASSWORD 'secret'; SELECT 1").await.unwrap();
+    superuser.batch_execute("DROP TABLE other").await.unwrap();
+    let bad = superuser.batch_execute("SET pgaudit.log = 'some'").await.unwrap_err();
+    assert_eq!(bad.code().unwrap().code(), "22023");
+    let (_, log) = server.terminate();
+    let plain = log.as_str();
+    let entries: Vec<&str> = plain.lines().filter(|line| line.contains("bennu::audit")).collect();
+    let expected = [
+        "SESSION class=\"WRITE\" command=\"INSERT\" object_type=\"\" object=\"\"",
+        "SESSION class=\"FUNCTION\" command=\"EXECUTE\" object_type=\"function\" object=\"touch\"",
+        "OBJECT class=\"WRITE\" command=\"UPDATE\" object_type=\"table\" object=\"public.salary\"",
+        "SESSION class=\"WRITE\" command=\"UPDATE\" object_type=\"\" object=\"\"",
+        "SESSION class=\"WRITE\" command=\"DELETE\" object_type=\"\" object=\"\"",
+        "SESSION class=\"ROLE\" command=\"CREATE ROLE\" object_type=\"\" object=\"\"",
+        "SESSION class=\"DDL\" command=\"DROP TABLE\" object_type=\"\" object=\"\"",
+    ];
+    for (entry, expected) in entries.iter().zip(expected) {
+        let expected = expected.replacen(' ', "\" ", 1);
+        assert!(entry.contains(&format!("kind=\"{expected}")), "{entry}\n{expected}");
+    }
+    assert_eq!(entries.len(), expected.len(), "{entries:#?}");
+    assert!(entries.iter().all(|entry| !entry.contains("secret")));
+}

@@ -131,6 +131,12 @@ impl SessionRegistry {
 }
 
 impl SessionActivity {
+    /// Returns the text of the current or last statement; empty before the first.
+    pub fn statement_text(&self) -> String {
+        let now = self.now.lock();
+        now.statement.as_ref().map_or_else(String::new, |(text, _)| text.as_str().to_owned())
+    }
+
     /// Records the start of a statement.
     pub fn statement_started(&self, statement: &StatementText, settings: &Settings, at: i64) {
         let statement = Some((statement.clone(), at));

@@ -89,6 +89,7 @@ pub mod batch_buffer;
 pub mod exec;
 pub mod analyze;
 pub mod statement_log;
+mod audit;
 pub mod settings;
 pub mod storage_options;
 pub mod timer;

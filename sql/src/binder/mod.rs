@@ -110,7 +110,7 @@ pub use function_body::{
     dependencies_of_body, no_rows_of,
 };
 pub use output_names::{index_column_name, output_name};
-pub use permissions::request::PermissionRequests;
+pub use permissions::request::{PermissionRequests, RelationUse};
 pub use policy::check_policy_expression;
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use variables::{

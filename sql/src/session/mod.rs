@@ -11,6 +11,7 @@
 
 mod notice;
 mod analyze;
+mod audit;
 mod concurrent_indexes;
 mod connection;
 mod create_as;
@@ -717,7 +718,7 @@ impl Session {
         let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let _turn = context.transaction.turn();
-        planned.check_readiness()?;
+        self.check_readiness(&planned)?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
             return Ok(Execution::Rows(ResultRows::point(columns, row, stop)));
         }
@@ -820,7 +821,7 @@ impl Session {
         self.bind_current_row(&planned, &mut parameters)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, parameters);
-        planned.check_readiness()?;
+        self.check_readiness(&planned)?;
         let outcome = self.modify(&planned, context)?;
         let tag = match tag {
             "INSERT" => format!("INSERT 0 {}", outcome.row_count),

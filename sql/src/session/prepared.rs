@@ -102,6 +102,8 @@ pub(crate) struct StatementPlan {
     pub reads: Vec<LockName>,
     /// First unpopulated materialized view that it reads.
     unpopulated: Option<String>,
+    /// Permissions that it needs.
+    pub permissions: PermissionRequests,
     /// Error of its execution, because the role for which it was planned lacks a privilege.
     denied: Option<Error>,
     /// Notices of each execution.
@@ -320,6 +322,7 @@ impl PlanningContext<'_> {
             reads: Vec::new(),
             unpopulated: bound.unpopulated,
             denied: self.denied(&bound.permissions),
+            permissions: bound.permissions,
             notices: bound.notices,
             current_row: bound.current_row,
             constants: bound.constants,

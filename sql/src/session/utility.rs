@@ -52,6 +52,7 @@ impl Session {
     fn run_utility_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         let statement = &parsed.statement;
         let tag = statement.tag();
+        self.audit_utility(parsed);
         match statement {
             Statement::Begin { .. }
             | Statement::Commit { .. }
@@ -628,7 +629,7 @@ impl Session {
         let mut planned = self.with_planning(|planning| copied.planned(planning))?;
         self.begin_request();
         self.lock_for_query(&copied, &mut planned, &mut Vec::new())?;
-        planned.check_readiness()?;
+        self.check_readiness(&planned)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn();

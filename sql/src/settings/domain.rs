@@ -111,6 +111,7 @@ fn values(spec: &SettingSpec) -> String {
         SettingKind::Dates => "style, order of fields".to_owned(),
         SettingKind::Names => "list of names".to_owned(),
         SettingKind::Encoding => "encoding".to_owned(),
+        SettingKind::AuditClasses => "list of classes".to_owned(),
         SettingKind::Only(_) => "the default only".to_owned(),
         SettingKind::Fixed => "read-only".to_owned(),
     }

@@ -27,6 +27,7 @@ use types::text::TextStyle;
 use types::{DataType, Datum};
 
 use crate::ast::{OptionValue, SetVariable};
+use crate::audit;
 use crate::catalog::Catalog;
 use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::SearchPath;
@@ -89,6 +90,8 @@ enum SettingKind {
     Names,
     /// Name of a supported encoding.
     Encoding,
+    /// List of classes of audited statements.
+    AuditClasses,
     /// Only these spellings, which all mean the default.
     Only(&'static [&'static str]),
     /// Read-only.
@@ -461,6 +464,10 @@ impl Settings {
         if !lower.contains('.') {
             return Err(unknown(name));
         }
+        if lower.starts_with(audit::PREFIX) {
+            bail!(INVALID_NAME: "invalid configuration parameter name \"{name}\"";
+                detail "\"pgaudit\" is a reserved prefix.");
+        }
         let is_simple = |part: &str| {
             part.starts_with(|c: char| c.is_alphabetic() || c == '_')
                 && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
@@ -730,6 +737,10 @@ fn canonical(spec: &SettingSpec, value: &str) -> Result<String> {
             Ok(value.to_owned())
         }
         SettingKind::Encoding => read_encoding(value),
+        SettingKind::AuditClasses => match audit::parse_classes(value) {
+            Some(_) => Ok(value.to_owned()),
+            None => Err(bad().with_hint("Classes are read, write, function, role, ddl, misc, misc_set, all and none.")),
+        },
         SettingKind::Only(spellings) => {
             let same = spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
             if same || spec.default.eq_ignore_ascii_case(value) {

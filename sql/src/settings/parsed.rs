@@ -8,6 +8,7 @@ use types::text::{self, TextStyle};
 use types::{DataType, Datum};
 
 use crate::ast::IsolationLevel;
+use crate::audit::AuditSettings;
 use crate::catalog::policy::RowSecurityMode;
 use crate::settings::modes::TransactionModeSet;
 use crate::settings::quantity::{SIZE_UNITS, TIME_UNITS, parse_quantity};
@@ -48,6 +49,8 @@ pub(crate) struct ParsedSettings {
     pub row_security: RowSecurityMode,
     /// `as_of`, in microseconds since 2000-01-01 UTC.
     pub as_of: Option<i64>,
+    /// `pgaudit.…`.
+    pub audit: AuditSettings,
     /// `search_path`; the same pointer until it is set again.
     pub search_path: Arc<str>,
 }
@@ -99,6 +102,7 @@ impl ParsedSettings {
                 _ => RowSecurityMode::On,
             },
             as_of: time_of(value("as_of")),
+            audit: AuditSettings::of(value),
             search_path: Arc::clone(value_of(values, "search_path")),
         }
     }

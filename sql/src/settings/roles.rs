@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::audit;
 use crate::catalog::Catalog;
 use crate::catalog::access::role::{SessionRole, SessionRoles};
 use crate::error::{Error, Result};
@@ -38,7 +39,9 @@ impl Settings {
             "session_authorization" => self.set_session_role(catalog, value),
             lower => {
                 let current = self.roles().current.number;
-                if SUPERUSER_SETTINGS.contains(&lower) && !catalog.is_superuser(current) {
+                let needs_superuser =
+                    SUPERUSER_SETTINGS.contains(&lower) || lower.starts_with(audit::PREFIX);
+                if needs_superuser && !catalog.is_superuser(current) {
                     bail!(INSUFFICIENT_PRIVILEGE: "permission denied to set parameter \"{lower}\"");
                 }
                 self.set(name, value)

@@ -44,6 +44,19 @@ pub(super) struct RelationRequest {
     updated: BTreeSet<usize>,
 }
 
+/// A relation that a statement uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelationUse {
+    /// Its noun.
+    pub noun: &'static str,
+    /// Its name with the schema.
+    pub name: String,
+    /// Bits of the privileges that the statement needs.
+    pub privileges: u32,
+    /// True if the audit role has one of them, on the relation or on a column that is used.
+    pub is_granted: bool,
+}
+
 /// System catalogs that only superusers may read.
 const SECRETS: [&str; 4] = ["pg_authid", "pg_shadow", "pg_statistic", "pg_user_mapping"];
 
@@ -123,6 +136,28 @@ impl PermissionRequests {
         }
     }
 
+    /// Returns the relations, with whether a role has a privilege that the statement needs.
+    pub fn relations(&self, catalog: &Catalog, role: Option<u32>) -> Vec<RelationUse> {
+        let relations = self.relations.iter().map(|((number, _), request)| {
+            let subject = AccessSubject::Relation(*number);
+            let schema = schema_of(catalog, subject);
+            let (noun, name) = catalog.described(subject);
+            RelationUse {
+                noun,
+                name: format!("{}.{name}", schema.unwrap_or_default()),
+                privileges: request.privileges,
+                is_granted: role.is_some_and(|role| request.is_granted(catalog, role, *number)),
+            }
+        });
+        relations.collect()
+    }
+
+    /// Returns the noun and the name of each function of a user that is called.
+    pub fn functions(&self, catalog: &Catalog) -> Vec<(&'static str, String)> {
+        let functions = self.functions.iter();
+        functions.map(|number| catalog.described(AccessSubject::Function(*number))).collect()
+    }
+
     /// Checks the permissions of a role.
     ///
     /// # Errors
@@ -161,6 +196,20 @@ impl RelationRequest {
         self.updated.extend(other.updated);
     }
 
+    /// Returns whether a role has one of the privileges.
+    fn is_granted(&self, catalog: &Catalog, role: u32, relation: u32) -> bool {
+        let subject = AccessSubject::Relation(relation);
+        let of_columns =
+            [(SELECT, &self.selected), (INSERT, &self.inserted), (UPDATE, &self.updated)];
+        let has = |privilege: u32, at: usize| {
+            catalog.column_privileges(role, relation, at) & privilege != 0
+        };
+        self.privileges & catalog.privileges_on(role, subject).0 != 0
+            || of_columns
+                .into_iter()
+                .any(|(privilege, columns)| columns.iter().any(|at| has(privilege, *at)))
+    }
+
     fn check(&self, catalog: &Catalog, (role, relation): (u32, u32)) -> Result<()> {
         let subject = AccessSubject::Relation(relation);
         let missing = self.privileges & !catalog.privileges_on(role, subject).0;
@@ -192,13 +241,18 @@ fn column_count(catalog: &Catalog, relation: u32) -> usize {
 
 /// Checks that a role may look up names in the schema of a relation or function.
 fn check_schema(catalog: &Catalog, role: u32, named: AccessSubject) -> Result<()> {
-    let object = catalog.object_of(named).map(CatalogEntry::Object);
-    let name = object.and_then(|entry| catalog.object(&entry)?.name());
-    let Some(schema) = name.and_then(|name| catalog.schema(&name.schema)) else { return Ok(()) };
+    let schema = schema_of(catalog, named).and_then(|name| catalog.schema(&name));
+    let Some(schema) = schema else { return Ok(()) };
     let subject = AccessSubject::Schema(schema.oid);
     let is_own = crate::catalog::name::is_temporary(&schema.name);
     match is_own || catalog.privileges_on(role, subject).0 & USAGE != 0 {
         true => Ok(()),
         false => Err(catalog.denied(subject)),
     }
+}
+
+/// Returns the name of the schema of a relation or function.
+fn schema_of(catalog: &Catalog, named: AccessSubject) -> Option<String> {
+    let object = catalog.object_of(named).map(CatalogEntry::Object)?;
+    Some(catalog.object(&object)?.name()?.schema.clone())
 }
