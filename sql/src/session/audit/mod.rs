@@ -53,7 +53,8 @@ impl StatementExecutor {
     pub(in crate::session) fn audit_utility(&self, parsed: &ParsedStatement) {
         let settings = &self.settings.parsed().audit;
         let class = audit::class_of(&parsed.statement);
-        if settings.is_off() || !settings.logs(class) {
+        // The query of COPY … TO is audited as a plan.
+        if settings.is_off() || !settings.logs(class) || class == AuditClass::Read {
             return;
         }
         let command = parsed.statement.tag();
