@@ -162,7 +162,7 @@ impl Session {
             return Ok((rows, 0));
         }
         planned.constants.check(&parameters)?;
-        self.check_readiness(&planned)?;
+        self.check_readiness(planned)?;
         let open = self.begin_request();
         let _turn = open.transaction.turn();
         for &written in planned.writes.iter().chain([&table.id]) {

@@ -232,7 +232,7 @@ impl Session {
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn();
-        self.check_readiness(&planned)?;
+        self.check_readiness(planned)?;
         let context = self.context(open, parameters);
         let context = exec::Context { locks_one_by_one: true, row_by_row: true, ..context };
         let operator = exec::open(&planned.plan, context)?;

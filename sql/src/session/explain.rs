@@ -247,7 +247,7 @@ impl Session {
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
-            self.check_readiness(&planned)?;
+            self.check_readiness(planned)?;
             let outcome = self.modify(planned, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
@@ -256,7 +256,7 @@ impl Session {
         let _turn = open.transaction.turn();
         let context = profiled(self.context(open, parameters));
         let spill = Arc::clone(&context.spill);
-        self.check_readiness(&planned)?;
+        self.check_readiness(planned)?;
         let mut operator = exec::open(&planned.plan, context)?;
         let mut row_count = 0;
         while let Some(batch) = operator.next()? {

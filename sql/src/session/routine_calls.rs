@@ -342,7 +342,7 @@ impl StatementExecutor {
         is_set: bool,
     ) -> Result<Vec<Vec<Datum>>> {
         let PlannedStep { tag, planned, result } = step;
-        self.check_readiness(&planned)?;
+        self.check_readiness(planned)?;
         self.check_permitted(planned, tag)?;
         let open = self.open.as_ref().expect("it was made with one");
         let mut parameters = arguments.to_vec();

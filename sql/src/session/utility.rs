@@ -42,6 +42,7 @@ use crate::system::{SystemNames, is_catalog_table};
 impl Session {
     /// Executes a utility statement.
     pub(super) fn run_utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
+        self.audit_utility(parsed);
         let before = self.primary_only;
         self.worker.primary_only = !may_read_replicas(&parsed.statement);
         let done = self.run_utility_within(parsed);
@@ -52,7 +53,6 @@ impl Session {
     fn run_utility_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         let statement = &parsed.statement;
         let tag = statement.tag();
-        self.audit_utility(parsed);
         match statement {
             Statement::Begin { .. }
             | Statement::Commit { .. }

@@ -69,15 +69,9 @@ pub(super) fn call(
             source.locks.acquire(&source.transaction, lock, wait)?;
             nothing()
         }
-        "pg_notify" => {
-            let text_of = |argument: &Datum| argument.as_str().unwrap_or_default().to_owned();
-            source.notifications.notify(&text_of(&arguments[0]), &text_of(&arguments[1]))?;
-            nothing()
+        "pg_notify" | "pg_listening_channels" | "pg_notification_queue_usage" => {
+            notify(source, function, arguments)?
         }
-        "pg_listening_channels" => {
-            array(source.notifications.channels().iter().map(text).collect())
-        }
-        "pg_notification_queue_usage" => Datum::Float8(source.notifications.queue_usage()),
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {
             sleep(source, arguments)?;
             nothing()
@@ -114,6 +108,20 @@ pub(super) fn call(
         }
         _ => return Ok(None),
     }))
+}
+
+/// Calls a function on notifications.
+fn notify(source: &SystemContext, function: &str, arguments: Arguments<'_>) -> Result<Datum> {
+    let notifications = &source.notifications;
+    match function {
+        "pg_listening_channels" => Ok(array(notifications.channels().iter().map(text).collect())),
+        "pg_notification_queue_usage" => Ok(Datum::Float8(notifications.queue_usage())),
+        _ => {
+            let [channel, payload] = [0, 1].map(|at| arguments[at].as_str().unwrap_or_default());
+            notifications.notify(channel, payload)?;
+            Ok(nothing())
+        }
+    }
 }
 
 /// Returns the identifier of an exported snapshot, in PostgreSQL's form.

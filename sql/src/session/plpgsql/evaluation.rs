@@ -470,7 +470,7 @@ impl Session {
         let columns = planned.columns.clone();
         if planned.plan.is_query() {
             let _turn = transaction.turn();
-            self.check_readiness(&planned)?;
+            self.check_readiness(planned)?;
             let mut context = self.context(open, parameters);
             let columns = columns.unwrap_or_else(|| Arc::from([]));
             let rows = match exec::point(&planned.plan, &mut context)? {
@@ -489,7 +489,7 @@ impl Session {
             });
         }
         let _turn = transaction.turn();
-        self.check_readiness(&planned)?;
+        self.check_readiness(planned)?;
         let open = self.open.as_ref().ok_or_else(no_transaction)?;
         let context = self.context(open, parameters);
         let outcome = self.modify(planned, context)?;
