@@ -31,6 +31,7 @@ use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{CommandTag, Completion, ResultRows, RunningPlan};
+use crate::session::notifications::is_notification;
 use crate::session::prepared::{PlannedQuery, PreparedKind, PreparedStatement};
 use crate::session::statement_executor::StatementExecutor;
 use crate::session::transaction::OpenTransaction;
@@ -115,9 +116,7 @@ impl Session {
             Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
                 return self.run_cursor(parsed, statement);
             }
-            Statement::Listen(_) | Statement::Unlisten(_) | Statement::Notify { .. } => {
-                self.run_notification(statement)?;
-            }
+            other if is_notification(other) => self.run_notification(other)?,
             Statement::SetConstraints(set) => self.run_set_constraints(set)?,
             _ => bail!(FEATURE_NOT_SUPPORTED: "{tag} is not supported"),
         }

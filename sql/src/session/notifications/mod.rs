@@ -7,6 +7,11 @@ use crate::error::Result;
 use crate::notifications::Notification;
 use crate::session::{Session, TransactionStatus};
 
+/// Returns whether a statement is LISTEN, UNLISTEN or NOTIFY.
+pub(super) fn is_notification(statement: &Statement) -> bool {
+    matches!(statement, Statement::Listen(_) | Statement::Unlisten(_) | Statement::Notify { .. })
+}
+
 impl Session {
     /// Executes LISTEN, UNLISTEN or NOTIFY, which take effect at the commit.
     pub(super) fn run_notification(&mut self, statement: &Statement) -> Result<()> {
