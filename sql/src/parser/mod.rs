@@ -606,16 +606,8 @@ impl TokenCursor<'_> {
 
 /// Returns the error for a statement of PostgreSQL or Phoenix that bennu does not support.
 fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
-    const OTHERS: &[&str] = &[
-        "checkpoint",
-        "cluster",
-        "import",
-        "load",
-        "security",
-        "increment",
-        "check",
-        "trace",
-    ];
+    const OTHERS: &[&str] =
+        &["checkpoint", "cluster", "import", "load", "security", "increment", "check", "trace"];
     if !OTHERS.contains(&word) {
         return None;
     }
