@@ -665,6 +665,16 @@ impl CatalogObjects {
 }
 
 impl SystemRelation {
+    /// Returns `relrowsecurity` and `relforcerowsecurity`.
+    pub(super) fn row_security(&self) -> (bool, bool) {
+        match &self.kind {
+            SystemRelationKind::Table(table) => {
+                (table.row_security.is_enabled, table.row_security.is_forced)
+            }
+            _ => (false, false),
+        }
+    }
+
     /// `pg_class.relkind`
     pub(super) fn relkind(&self) -> char {
         match &self.kind {

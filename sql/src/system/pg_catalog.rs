@@ -159,7 +159,7 @@ pub(super) fn class(
         }
         _ => false,
     };
-    let (is_secured, is_forced) = row_security(relation);
+    let (is_secured, is_forced) = relation.row_security();
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
     let is_temporary = name::is_temporary(objects.namespace(relation.schema));
@@ -194,16 +194,6 @@ pub(super) fn class(
         ("relispopulated", Datum::Bool(relation.is_populated())),
         ("relreplident", char(identity)),
     ])
-}
-
-/// Returns `relrowsecurity` and `relforcerowsecurity`.
-fn row_security(relation: &SystemRelation) -> (bool, bool) {
-    match &relation.kind {
-        SystemRelationKind::Table(table) => {
-            (table.row_security.is_enabled, table.row_security.is_forced)
-        }
-        _ => (false, false),
-    }
 }
 
 /// Returns `relpersistence` and `relreplident`.

@@ -83,9 +83,9 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     if let Some(versions) = option(&create.options, "versions") {
         families.iter_mut().for_each(|family| family.versions = versions as u32);
     }
-    let descriptor = descriptor(id, &name, families, splits(&layout, create));
     let constraints = constraints(&name, &columns, &layout);
     Table {
+        descriptor: Arc::new(descriptor(id, &name, families, splits(&layout, create))),
         column_cells: false,
         generated: Vec::new(),
         foreign_keys: Vec::new(),
@@ -105,7 +105,6 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         constraints: Arc::new(constraints),
         indexes: Vec::new(),
         coprocessors: Arc::default(),
-        descriptor: Arc::new(descriptor),
         row_type: Default::default(),
     }
 }
