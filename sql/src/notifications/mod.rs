@@ -15,7 +15,7 @@
 //! 1. The order of the queue is that of the commits: [`Publication`] holds the queue's commit lock
 //!    from before the commit until its notifications are appended.
 //! 2. A notification is taken only after its commit is durable ([`NotificationQueue::take`]).
-//! 3. The queue holds no entry that every listener has passed ([`QueueState::check`]).
+//! 3. The queue holds no entry that every listener has passed (`QueueState::check`).
 
 mod queue;
 
