@@ -36,6 +36,7 @@ impl LoggedStatements {
             | Statement::CreateTableAs(_)
             | Statement::Refresh(_)
             | Statement::CreateSchema(_)
+            | Statement::Database(_)
             | Statement::Extension(_)
             | Statement::Role(_)
             | Statement::Grant(_)
@@ -83,7 +84,12 @@ mod tests {
             let parsed = crate::parser::parse_statements(text).unwrap();
             LoggedStatements::least_for(&parsed[0].statement)
         };
-        for ddl in ["CREATE TABLE t (a int)", "DROP VIEW v", "ALTER TABLE t ADD b int"] {
+        for ddl in [
+            "CREATE TABLE t (a int)",
+            "CREATE DATABASE d",
+            "DROP VIEW v",
+            "ALTER TABLE t ADD b int",
+        ] {
             assert_eq!(least(ddl), LoggedStatements::Ddl, "{ddl}");
         }
         let changes = ["INSERT INTO t VALUES (1)", "TRUNCATE t", "COPY t FROM STDIN"];

@@ -4,6 +4,7 @@
 //! audit) and by the privileges of a role on objects (object audit).
 
 use crate::ast::{CopyDirection, Statement};
+use crate::statement_log::LoggedStatements;
 
 /// The prefix of the settings. Other names with it are rejected.
 pub(crate) const PREFIX: &str = "pgaudit.";
@@ -103,7 +104,7 @@ pub(crate) fn parse_classes(list: &str) -> Option<u8> {
 /// Returns the class of a statement that is not planned.
 pub(crate) fn class_of(statement: &Statement) -> AuditClass {
     match statement {
-        Statement::Role(_) | Statement::Grant(_) => AuditClass::Role,
+        Statement::Role(_) | Statement::Grant(_) | Statement::Owned(_) => AuditClass::Role,
         Statement::Truncate(_) => AuditClass::Write,
         Statement::Copy(copy) => match copy.direction {
             CopyDirection::FromStdin => AuditClass::Write,
@@ -116,27 +117,11 @@ pub(crate) fn class_of(statement: &Statement) -> AuditClass {
         | Statement::SetTransaction(_)
         | Statement::SetSessionCharacteristics(_)
         | Statement::SetConstraints(_) => AuditClass::MiscSet,
-        Statement::CreateTable(_)
-        | Statement::CreateTableAs(_)
-        | Statement::Refresh(_)
-        | Statement::CreateSchema(_)
-        | Statement::Database(_)
-        | Statement::Extension(_)
-        | Statement::Drop(_)
-        | Statement::Comment(_)
-        | Statement::Rename(_)
-        | Statement::CreateView(_)
-        | Statement::CreateSequence(_)
-        | Statement::AlterSequence(_)
-        | Statement::Type(_)
-        | Statement::Function(_)
-        | Statement::Trigger(_)
-        | Statement::CreateIndex(_)
-        | Statement::AlterTable(_)
-        | Statement::AlterIndex(_)
-        | Statement::AlterOptions(_)
-        | Statement::Reindex(_) => AuditClass::Ddl,
-        _ => AuditClass::Misc,
+        Statement::Reindex(_) => AuditClass::Ddl,
+        other => match LoggedStatements::least_for(other) {
+            LoggedStatements::Ddl => AuditClass::Ddl,
+            _ => AuditClass::Misc,
+        },
     }
 }
 
@@ -171,6 +156,8 @@ mod tests {
         assert_eq!(class("GRANT SELECT ON t TO a"), AuditClass::Role);
         assert_eq!(class("ALTER ROLE a LOGIN"), AuditClass::Role);
         assert_eq!(class("CREATE TABLE t (a int)"), AuditClass::Ddl);
+        assert_eq!(class("CREATE DATABASE d"), AuditClass::Ddl);
+        assert_eq!(class("DROP POLICY p ON t"), AuditClass::Ddl);
         assert_eq!(class("COPY t FROM STDIN"), AuditClass::Write);
         assert_eq!(class("COPY t TO STDOUT"), AuditClass::Read);
         assert_eq!(class("DO 'BEGIN END'"), AuditClass::Function);
