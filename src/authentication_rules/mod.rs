@@ -2,7 +2,7 @@
 //!
 //! The model is PostgreSQL's `pg_hba.conf`: the first rule that matches the connection, the
 //! database, the user and the address decides; a client that no rule matches is rejected. Without
-//! rules the passwords decide ([`authentication`](crate::pgwire::authentication)).
+//! rules the passwords decide (`pgwire::authentication`).
 //!
 //! ```toml
 //! [[authentication]]
