@@ -225,10 +225,12 @@ impl Connection {
         self.next_input(Channel::read_arrived)
     }
 
-    /// Sends the notifications that have arrived, except within a transaction block.
+    /// Sends the notifications that have arrived, except within a transaction block. Those that
+    /// arrive meanwhile are left for later, so that the client is not kept waiting.
     fn put_notifications(&mut self) -> Result<()> {
+        let end = self.session.notification_end();
         loop {
-            let notifications = self.session.take_notifications(OUTPUT_BYTES);
+            let notifications = self.session.take_notifications(end, OUTPUT_BYTES);
             if notifications.is_empty() {
                 return Ok(());
             }

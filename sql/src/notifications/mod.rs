@@ -22,9 +22,11 @@ mod queue;
 pub(crate) use queue::{NotificationQueue, Publication, Wake};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ahash::AHashSet;
 use parking_lot::Mutex;
+use store::wal::DurableTicket;
 
 use crate::error::{Error, Result};
 
@@ -59,6 +61,8 @@ enum PendingAction {
 pub struct SessionNotifications {
     queue: Arc<NotificationQueue>,
     session: i32,
+    /// A copy of what the queue knows, for the check before each message of the client.
+    is_listening: AtomicBool,
     pending: Mutex<PendingActions>,
 }
 
@@ -73,7 +77,12 @@ struct PendingActions {
 impl SessionNotifications {
     /// Creates the notifications of a session.
     pub(crate) fn new(queue: &Arc<NotificationQueue>, session: i32) -> SessionNotifications {
-        SessionNotifications { queue: Arc::clone(queue), session, pending: Mutex::default() }
+        SessionNotifications {
+            queue: Arc::clone(queue),
+            session,
+            is_listening: AtomicBool::new(false),
+            pending: Mutex::default(),
+        }
     }
 
     /// NOTIFY
@@ -126,17 +135,24 @@ impl SessionNotifications {
     }
 
     /// Takes the actions of the transaction for its commit; `None` if there is none. The caller
-    /// commits and then calls [`Publication::publish`].
+    /// commits and then calls [`SessionNotifications::publish`].
     ///
     /// # Errors
     ///
     /// 54000 if the queue is full. The actions are discarded.
     pub(crate) fn begin_commit(&self) -> Result<Option<Publication<'_>>> {
-        let PendingActions { actions, .. } = std::mem::take(&mut *self.pending.lock());
-        match actions.is_empty() {
-            true => Ok(None),
-            false => self.queue.begin_commit(self.session, actions).map(Some),
+        let mut pending = self.pending.lock();
+        if pending.actions.is_empty() {
+            return Ok(None);
         }
+        let PendingActions { actions, .. } = std::mem::take(&mut *pending);
+        drop(pending);
+        self.queue.begin_commit(self.session, actions).map(Some)
+    }
+
+    /// Applies the actions after the commit, with the durability of the commit.
+    pub(crate) fn publish(&self, publication: Publication<'_>, durable: Option<&DurableTicket>) {
+        self.is_listening.store(publication.publish(durable), Ordering::Relaxed);
     }
 
     /// Sets what is called when a notification for the session arrives.
@@ -144,9 +160,9 @@ impl SessionNotifications {
         self.queue.set_wake(self.session, wake);
     }
 
-    /// Returns whether the session listens.
+    /// Returns whether the session listens; only its own commits change that.
     pub(crate) fn is_listening(&self) -> bool {
-        self.queue.is_listening(self.session)
+        self.is_listening.load(Ordering::Relaxed)
     }
 
     /// Returns the channels of the session, by name.
@@ -154,9 +170,19 @@ impl SessionNotifications {
         self.queue.channels_of(self.session)
     }
 
-    /// Takes the next notifications of the session, up to about `bytes_max` bytes.
-    pub(crate) fn take(&self, bytes_max: usize) -> Vec<Arc<Notification>> {
-        self.queue.take(self.session, bytes_max)
+    /// Returns the number behind the last notification of the queue.
+    pub(crate) fn end_number(&self) -> u64 {
+        self.queue.end_number()
+    }
+
+    /// Takes the next notifications of the session before `until`, up to about `bytes_max` bytes,
+    /// as soon as they are durable or `ended` returns `true`.
+    pub(crate) fn take(
+        &self,
+        limits: (u64, usize),
+        ended: &dyn Fn() -> bool,
+    ) -> Vec<Arc<Notification>> {
+        self.queue.take(self.session, limits, ended)
     }
 
     /// Returns the share of the queue's limit that is in use, from 0 to 1.
@@ -166,6 +192,7 @@ impl SessionNotifications {
 
     /// Stops to listen at once.
     pub(crate) fn unlisten_all(&self) {
+        self.is_listening.store(false, Ordering::Relaxed);
         self.queue.unlisten_all(self.session);
     }
 

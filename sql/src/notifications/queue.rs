@@ -68,6 +68,10 @@ impl QueueEntry {
 }
 
 impl Listener {
+    fn is_listening(&self) -> bool {
+        !self.channels.is_empty()
+    }
+
     fn wants(&self, notification: &Notification) -> bool {
         self.channels.contains(&notification.channel)
     }
@@ -78,10 +82,42 @@ impl QueueState {
         self.first + self.entries.len() as u64
     }
 
+    /// Returns the sessions that listen, by number.
+    fn listening(&self) -> impl Iterator<Item = (&i32, &Listener)> {
+        self.listeners.iter().filter(|(_, one)| one.is_listening())
+    }
+
+    /// Takes the notifications of a session up to the first whose commit is not durable. Returns
+    /// the ticket of that one.
+    fn take_durable(
+        &mut self,
+        session: i32,
+        (until, bytes_max): (u64, usize),
+        taken: &mut Vec<Arc<Notification>>,
+    ) -> Option<DurableTicket> {
+        let listener = self.listeners.get_mut(&session).filter(|one| one.is_listening())?;
+        let mut bytes: usize = taken.iter().map(|one| QueueEntry::byte_count(one)).sum();
+        let mut awaited = None;
+        while bytes < bytes_max && listener.next < until {
+            let at = usize::try_from(listener.next - self.first).unwrap_or(usize::MAX);
+            let Some(entry) = self.entries.get(at) else { break };
+            awaited = entry.durable.clone().filter(|ticket| !ticket.is_ready());
+            if awaited.is_some() {
+                break;
+            }
+            if listener.wants(&entry.notification) {
+                bytes += QueueEntry::byte_count(&entry.notification);
+                taken.push(Arc::clone(&entry.notification));
+            }
+            listener.next += 1;
+        }
+        self.trim();
+        awaited
+    }
+
     /// Removes the entries that every listener has passed.
     fn trim(&mut self) {
-        let listening = self.listeners.values().filter(|one| !one.channels.is_empty());
-        let least = listening.map(|one| one.next).min().unwrap_or(u64::MAX);
+        let least = self.listening().map(|(_, one)| one.next).min().unwrap_or(u64::MAX);
         while self.first < least
             && let Some(entry) = self.entries.pop_front()
         {
@@ -96,10 +132,11 @@ impl QueueState {
         if !cfg!(debug_assertions) {
             return;
         }
-        let listening = || self.listeners.values().filter(|one| !one.channels.is_empty());
-        assert!(listening().all(|one| one.next >= self.first), "a listener lost an entry");
-        assert!(listening().all(|one| one.next <= self.end()), "a listener is past the end");
-        assert!(listening().next().is_some() || self.entries.is_empty(), "nobody listens");
+        let (first, end) = (self.first, self.end());
+        let is_within = |(_, one): (_, &Listener)| (first..=end).contains(&one.next);
+        assert!(self.listening().all(is_within), "a listener is outside of the queue");
+        let has_listener = self.listening().next().is_some();
+        assert!(has_listener || self.entries.is_empty(), "entries without a listener");
     }
 
     fn unlisten(&mut self, session: i32, channel: Option<&Arc<str>>) {
@@ -128,12 +165,11 @@ impl NotificationQueue {
         let bytes: usize = actions.iter().map(PendingAction::byte_count).sum();
         let state = self.state.lock();
         let (used, max) = (state.bytes, bytes_max());
-        if bytes > 0 && used + bytes > max && used > 0 {
-            let slowest = state.listeners.iter().filter(|(_, one)| !one.channels.is_empty());
-            let slowest = slowest.min_by_key(|(_, one)| one.next).map_or(0, |(id, _)| *id);
+        let slowest = state.listening().min_by_key(|(_, one)| one.next).map(|(id, _)| *id);
+        if let Some(slowest) = slowest.filter(|_| used + bytes > max) {
             bail!(PROGRAM_LIMIT_EXCEEDED: "too many notifications in the NOTIFY queue";
-                detail "The queue holds {used} of {max} bytes; session {slowest} has not read them.";
-                hint "End its transaction, or the session with pg_terminate_backend({slowest}).");
+                detail "The queue has {used} of {max} bytes, and the transaction {bytes}.";
+                hint "End session {slowest}, the slowest listener, or its transaction.");
         }
         drop(state);
         Ok(Publication { queue: self, session, actions, _committing: committing })
@@ -144,12 +180,6 @@ impl NotificationQueue {
         self.state.lock().listeners.entry(session).or_default().wake = Some(wake);
     }
 
-    /// Returns whether a session listens.
-    pub(super) fn is_listening(&self, session: i32) -> bool {
-        let state = self.state.lock();
-        state.listeners.get(&session).is_some_and(|one| !one.channels.is_empty())
-    }
-
     /// Returns the channels of a session, by name.
     pub(super) fn channels_of(&self, session: i32) -> Vec<Arc<str>> {
         let state = self.state.lock();
@@ -157,34 +187,28 @@ impl NotificationQueue {
         channels.into_iter().flatten().cloned().collect()
     }
 
-    /// Takes the next notifications of a session, up to about `bytes_max` bytes, in the order of
-    /// the commits. Waits until the commits are durable; one whose log write failed remains.
-    pub(super) fn take(&self, session: i32, bytes_max: usize) -> Vec<Arc<Notification>> {
-        let (mut taken, mut bytes) = (Vec::new(), 0);
+    /// Returns the number behind the last entry.
+    pub(super) fn end_number(&self) -> u64 {
+        self.state.lock().end()
+    }
+
+    /// Takes the next notifications of a session before the entry `until`, up to about `bytes_max`
+    /// bytes, in the order of the commits. Waits until the commits are durable, or `ended` returns
+    /// `true`; one whose log write failed remains.
+    pub(super) fn take(
+        &self,
+        session: i32,
+        (until, bytes_max): (u64, usize),
+        ended: &dyn Fn() -> bool,
+    ) -> Vec<Arc<Notification>> {
+        let mut taken = Vec::new();
         loop {
-            let mut state = self.state.lock();
-            let QueueState { first, entries, listeners, .. } = &mut *state;
-            let Some(listener) = listeners.get_mut(&session) else { break };
-            if listener.channels.is_empty() || bytes >= bytes_max {
-                break;
+            let awaited = self.state.lock().take_durable(session, (until, bytes_max), &mut taken);
+            let is_durable = awaited.is_some_and(|ticket| ticket.wait_unless(ended).is_ok());
+            if !is_durable {
+                return taken;
             }
-            let at = usize::try_from(listener.next - *first).unwrap_or(usize::MAX);
-            let Some(entry) = entries.get(at) else { break };
-            if let Some(ticket) = entry.durable.clone().filter(|ticket| !ticket.is_ready()) {
-                drop(state);
-                match ticket.wait() {
-                    Ok(()) => continue,
-                    Err(_) => break,
-                }
-            }
-            if listener.wants(&entry.notification) {
-                bytes += QueueEntry::byte_count(&entry.notification);
-                taken.push(Arc::clone(&entry.notification));
-            }
-            listener.next += 1;
         }
-        self.state.lock().trim();
-        taken
     }
 
     /// Returns the share of the limit that is in use, from 0 to 1.
@@ -221,18 +245,18 @@ impl PendingAction {
 }
 
 impl Publication<'_> {
-    /// Applies the actions after the commit, with the durability of the commit.
-    pub(crate) fn publish(self, durable: Option<&DurableTicket>) {
+    /// Applies the actions after the commit, with the durability of the commit. Returns whether the
+    /// session listens.
+    pub(super) fn publish(self, durable: Option<&DurableTicket>) -> bool {
         let _account = AccountId::SERVER.enter();
-        let mut woken = Vec::new();
+        let (mut sent, mut wanted, mut woken) = (Vec::new(), Vec::new(), Vec::new());
         let mut state = self.queue.state.lock();
         let before = state.end();
-        let mut sent = Vec::new();
         for action in self.actions {
             match action {
                 PendingAction::Listen(channel) => {
                     let listener = state.listeners.entry(self.session).or_default();
-                    if listener.channels.is_empty() {
+                    if !listener.is_listening() {
                         listener.next = before;
                     }
                     listener.channels.insert(Arc::from(&*channel));
@@ -243,28 +267,31 @@ impl Publication<'_> {
                 PendingAction::Notify(notification) => sent.push(notification),
             }
         }
-        let QueueState { entries, bytes, listeners, .. } = &mut *state;
-        if listeners.values().any(|one| !one.channels.is_empty()) {
-            for one in &sent {
-                *bytes += QueueEntry::byte_count(one);
-                // Copies, which are charged to the server.
-                let (channel, payload) = (Arc::from(&*one.channel), Arc::from(&*one.payload));
-                let notification = Arc::new(Notification { channel, payload, sender: one.sender });
-                entries.push_back(QueueEntry { notification, durable: durable.cloned() });
-            }
+        // Copies, which are charged to the server, of those that a session wants.
+        for one in sent.iter().filter(|one| state.listening().any(|(_, by)| by.wants(one))) {
+            let (channel, payload) = (Arc::from(&*one.channel), Arc::from(&*one.payload));
+            let notification = Arc::new(Notification { channel, payload, sender: one.sender });
+            wanted.push(QueueEntry { notification, durable: durable.cloned() });
         }
-        let end = state.end();
-        for listener in state.listeners.values_mut().filter(|one| !one.channels.is_empty()) {
-            match sent.iter().any(|notification| listener.wants(notification)) {
+        state.bytes +=
+            wanted.iter().map(|one| QueueEntry::byte_count(&one.notification)).sum::<usize>();
+        let is_wanted =
+            |listener: &Listener| wanted.iter().any(|entry| listener.wants(&entry.notification));
+        let end = before + wanted.len() as u64;
+        for listener in state.listeners.values_mut().filter(|one| one.is_listening()) {
+            match is_wanted(listener) {
                 true => woken.extend(listener.wake.clone()),
                 // It has nothing to take.
                 false if listener.next == before => listener.next = end,
                 false => {}
             }
         }
+        state.entries.extend(wanted);
+        let listens = state.listeners.get(&self.session).is_some_and(Listener::is_listening);
         state.trim();
         drop(state);
         woken.iter().for_each(|wake| wake());
+        listens
     }
 }
 
@@ -275,12 +302,13 @@ mod tests {
 
     fn commit(session: &SessionNotifications) {
         if let Some(publication) = session.begin_commit().unwrap() {
-            publication.publish(None);
+            session.publish(publication, None);
         }
     }
 
     fn payloads(session: &SessionNotifications) -> Vec<String> {
-        session.take(1 << 20).iter().map(|one| one.payload.to_string()).collect()
+        let taken = session.take((u64::MAX, 1 << 20), &|| false);
+        taken.iter().map(|one| one.payload.to_string()).collect()
     }
 
     #[test]
@@ -322,7 +350,7 @@ mod tests {
             b.notify("x", &format!("{payload}{number}")).unwrap();
             match b.begin_commit() {
                 Ok(publication) => {
-                    publication.into_iter().for_each(|one| one.publish(None));
+                    publication.into_iter().for_each(|one| b.publish(one, None));
                     None
                 }
                 Err(error) => Some(error),
@@ -330,9 +358,24 @@ mod tests {
         });
         assert_eq!(error.unwrap().sqlstate, "54000");
         assert_eq!(b.action_count(), 0);
-        while !a.take(1 << 20).is_empty() {}
+        // What is added later is left for the next call.
+        let end = a.end_number();
+        b.notify("other", &payload).unwrap();
+        commit(&b);
+        while !a.take((end, 1 << 20), &|| false).is_empty() {}
+        assert_eq!(queue.usage(), 0.0);
         b.notify("x", "fits").unwrap();
         commit(&b);
         assert_eq!(payloads(&a), ["fits"]);
+        // A transaction larger than the queue does not fit either, unless no session listens.
+        let send_all = || {
+            (0..10_000).for_each(|number| b.notify("x", &format!("{payload}{number}")).unwrap());
+            b.begin_commit()
+                .map(|publication| publication.into_iter().for_each(|one| b.publish(one, None)))
+        };
+        assert_eq!(send_all().unwrap_err().sqlstate, "54000");
+        a.end();
+        send_all().unwrap();
+        assert_eq!(queue.usage(), 0.0);
     }
 }

@@ -525,7 +525,7 @@ impl OpenTransaction {
             publication.inspect_err(|_| self.changes.rollback(engine, &self.transaction))?;
         let durable = self.commit_transaction(engine)?;
         if let Some(publication) = publication {
-            publication.publish(durable.as_ref());
+            notifications.publish(publication, durable.as_ref());
         }
         Ok(durable)
     }

@@ -40,11 +40,18 @@ impl Session {
         self.transaction_status() == TransactionStatus::Idle && self.notifications.is_listening()
     }
 
-    /// Takes notifications for the client, up to about `bytes_max` bytes; none within a
-    /// transaction block.
-    pub fn take_notifications(&self, bytes_max: usize) -> Vec<Arc<Notification>> {
+    /// Returns the number behind the last notification that has arrived.
+    pub fn notification_end(&self) -> u64 {
+        self.notifications.end_number()
+    }
+
+    /// Takes the notifications for the client before `end`, up to about `bytes_max` bytes; none
+    /// within a transaction block.
+    pub fn take_notifications(&self, end: u64, bytes_max: usize) -> Vec<Arc<Notification>> {
         match self.transaction_status() {
-            TransactionStatus::Idle => self.notifications.take(bytes_max),
+            TransactionStatus::Idle => {
+                self.notifications.take((end, bytes_max), &|| self.is_terminated())
+            }
             TransactionStatus::InBlock | TransactionStatus::Failed => Vec::new(),
         }
     }
