@@ -16,6 +16,7 @@ use store::wal::DurableTicket;
 use store::{CellBatch, Mutation, Scan, Store, Transaction};
 
 use crate::catalog::database::DEFAULT_DATABASE;
+use crate::catalog::name::BOOTSTRAP_ROLE;
 use crate::catalog::record::{CATALOG_TABLE, PREPARED_PREFIX, decode, encode};
 use crate::error::{Error, Result};
 
@@ -30,17 +31,18 @@ const CHUNK_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 struct PreparedRecord {
     gid: String,
-    /// Number of the role that prepared it.
-    owner: u32,
     prepared_micros: i64,
     transaction: Vec<u8>,
     /// Number of the database; `None`: the default one.
     database: Option<u32>,
+    /// Number of the role that prepared it; `None`: the bootstrap superuser.
+    owner: Option<u32>,
     unknown: UnknownFields,
 }
 
+// Field 2 was the name of the role; an unknown field now.
 store::tagged_fields!(PreparedRecord {
-    1 gid, 2 owner, 3 prepared_micros, 4 transaction, 5 database,
+    1 gid, 3 prepared_micros, 4 transaction, 5 database, 6 owner,
 } unknown);
 
 /// Catalog rows of a stored record, and their concatenated values.
@@ -134,6 +136,7 @@ impl PreparedTransactions {
             let PreparedRecord { gid, owner, prepared_micros, database, .. } = record;
             tracing::info!(%gid, "restored a prepared transaction");
             let database = database.unwrap_or(DEFAULT_DATABASE);
+            let owner = owner.unwrap_or(BOOTSTRAP_ROLE);
             let prepared = PreparedEntry { owner, database, prepared_micros, transaction, rows };
             by_gid.insert(gid, Some(Arc::new(prepared)));
         }
@@ -158,7 +161,7 @@ impl PreparedTransactions {
         let kept = transaction.encode().map_err(Error::from).and_then(|bytes| {
             self.keep(&PreparedRecord {
                 gid: gid.to_owned(),
-                owner,
+                owner: Some(owner),
                 prepared_micros,
                 transaction: bytes,
                 database: (database != DEFAULT_DATABASE).then_some(database),

@@ -87,8 +87,16 @@ impl AccessSubject {
     ///
     /// # Errors
     ///
-    /// XX001 if the key is damaged.
+    /// XX001 if the key is damaged; 0A000 for the privileges of a database, which earlier builds
+    /// stored here.
     pub fn of_key(key: &[u8]) -> Result<AccessSubject> {
+        if let [b'd', 0, 0, 0, 0] = key {
+            return Err(Error::not_supported(
+                "the row of GRANT ON DATABASE of an earlier build",
+                "Dump the database with the build that wrote it, and restore the dump into a new \
+                 directory.",
+            ));
+        }
         let found = key.split_first().and_then(|(letter, rest)| {
             let (number, rest) = rest.split_first_chunk()?;
             let number = u32::from_be_bytes(*number);
