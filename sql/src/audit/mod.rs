@@ -21,6 +21,10 @@ pub(crate) const CLASSES: [(&str, AuditClass); 8] = [
     ("all", AuditClass::All),
 ];
 
+/// Hint of the error for another class.
+pub(crate) const CLASSES_HINT: &str =
+    "Classes are read, write, function, role, ddl, misc, misc_set, all and none.";
+
 /// A class of statements, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuditClass {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::settings::{invalid, outside};
+use crate::settings::value_error::{invalid, outside};
 
 /// Maximum of most integer settings.
 pub(super) const INTEGER_MAX: i64 = i32::MAX as i64;
