@@ -225,8 +225,8 @@ pub struct DeclareCursor {
     pub insensitive: bool,
     /// `BINARY`
     pub binary: bool,
-    /// `WITH HOLD`
-    pub hold: bool,
+    /// `WITH HOLD` or `WITHOUT HOLD`, if written.
+    pub hold: Option<bool>,
     /// The query.
     pub query: QueryExpr,
 }

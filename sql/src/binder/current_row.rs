@@ -110,7 +110,7 @@ pub fn check_cursor(cursor: &DeclareCursor) -> Result<()> {
     let Some(locking) = cursor.query.locking.first() else { return Ok(()) };
     let clause = locking.strength.clause();
     let not_supported = sqlstate::FEATURE_NOT_SUPPORTED;
-    let (code, message, which) = if cursor.hold {
+    let (code, message, which) = if cursor.hold == Some(true) {
         let message = format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported");
         (not_supported, message, "Holdable")
     } else if cursor.scroll == Some(true) {

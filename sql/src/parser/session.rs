@@ -445,10 +445,10 @@ impl TokenCursor<'_> {
             }
         }
         self.expect_words(&["cursor"])?;
-        let hold = self.take_words(&["with", "hold"]);
-        if !hold {
-            self.take_words(&["without", "hold"]);
-        }
+        let hold = match self.take_words(&["with", "hold"]) {
+            true => Some(true),
+            false => self.take_words(&["without", "hold"]).then_some(false),
+        };
         self.expect_words(&["for"])?;
         if ["insert", "update", "delete", "merge", "upsert"].iter().any(|word| self.is_word(word)) {
             return Err(self.unexpected());

@@ -373,14 +373,14 @@ impl Session {
                 break planned;
             }
         };
-        if self.is_in_block() || declared.hold {
+        if self.is_in_block() || declared.hold == Some(true) {
             return self.add_cursor(parsed, declared, planned, parameters);
         }
-        if !declared.query.locking.is_empty() {
+        if declared.hold == Some(false) || !declared.query.locking.is_empty() {
             bail!(NO_ACTIVE_SQL_TRANSACTION: "DECLARE CURSOR can only be used in transaction blocks");
         }
         // As in Phoenix, a cursor outside of a transaction block is held.
-        let held = ast::DeclareCursor { hold: true, ..declared.clone() };
+        let held = ast::DeclareCursor { hold: Some(true), ..declared.clone() };
         self.add_cursor(parsed, &held, planned, parameters)
     }
 
@@ -393,6 +393,7 @@ impl Session {
         parameters: Vec<Datum>,
     ) -> Result<()> {
         let locks = !declared.query.locking.is_empty();
+        let is_held = declared.hold == Some(true);
         let name = &declared.name.value;
         if self.cursors.has(name) {
             bail!(DUPLICATE_CURSOR: "cursor \"{name}\" already exists");
@@ -410,7 +411,7 @@ impl Session {
             open.key_updates.start_recording();
         }
         let since = open.transaction.view()?.place();
-        if declared.hold {
+        if is_held {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);
             rows = ResultRows::buffered(Arc::clone(&columns), batches, tag, stop);
@@ -421,7 +422,7 @@ impl Session {
         let shown = CursorRow {
             statement: Some(Arc::clone(&parsed.text.input)),
             since: self.engine.store().now_micros(),
-            is_held: declared.hold,
+            is_held,
             is_binary: declared.binary,
             is_scrollable: scroll.is_some(),
         };
@@ -434,7 +435,7 @@ impl Session {
             is_declared_scroll,
             is_binary: declared.binary,
             locks,
-            reads: if declared.hold { Vec::new() } else { planned.reads },
+            reads: if is_held { Vec::new() } else { planned.reads },
             tables,
             since,
             place: CursorPosition::Before,

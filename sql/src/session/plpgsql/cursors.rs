@@ -227,7 +227,7 @@ fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Resu
         binary: false,
         insensitive: false,
         scroll,
-        hold: false,
+        hold: None,
         query: (**query).clone(),
     })
 }
