@@ -99,6 +99,14 @@ impl Ddl<'_> {
     /// Removes an object, without its dependents.
     pub(super) fn remove(&mut self, object: &Object, cascade: bool, tables: &[u32]) -> Result<()> {
         self.forget_comments(object)?;
+        let is_dropped = |whole: Object| match whole {
+            Object::Whole(ObjectId::Table(table)) => tables.contains(&table),
+            _ => false,
+        };
+        if object.wholes().any(is_dropped) {
+            // It goes with the record of its table, which may name types that are gone already.
+            return Ok(());
+        }
         match object {
             Object::Whole(ObjectId::Table(table)) => self.remove_table(*table, cascade, tables),
             Object::Whole(ObjectId::Sequence(oid)) => {
@@ -143,19 +151,16 @@ impl Ddl<'_> {
                     record.foreign_keys.retain(|key| key.name != *name);
                 })
             }
-            Object::Trigger(table, _) if tables.contains(table) => Ok(()),
             Object::Trigger(table, name) => {
                 self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
                     record.triggers.retain(|trigger| trigger.name != *name);
                 })
             }
-            Object::Policy(table, _) if tables.contains(table) => Ok(()),
             Object::Policy(table, name) => {
                 self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
                     record.policies.retain(|policy| policy.name != *name);
                 })
             }
-            Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
             // The row of an extension is that of its comment, which is removed.
             whole => whole.entry().map_or(Ok(()), |entry| self.remove_object(&entry)),
