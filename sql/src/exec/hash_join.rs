@@ -4,7 +4,6 @@
 //! rows as they read them ([`stage`](crate::exec::stage)). If the build side exceeds memory, both
 //! sides are partitioned on disk by the hashes of their keys and joined partition by partition;
 //! this loses the order of the left rows, which is restored by a sort where it is required.
-//! order of the left rows is lost by that, and is restored by a sort where it is required.
 
 use std::sync::Arc;
 
@@ -24,17 +23,18 @@ use crate::logical::{JoinKind, SortKey};
 use crate::plan::KeyJoinNode;
 use crate::spill::SpillFile;
 
-/// End marker of a chain.
-const END: u32 = u32::MAX;
+/// Marker of a group without rows, and of a row without a group.
+const NONE: u32 = u32::MAX;
 
 /// Hash table of the right rows.
 pub(super) struct JoinHashTable {
     left_keys: Arc<[Expr]>,
     right_keys: Arc<[Expr]>,
     table: GroupTable,
-    /// First right row of each group.
-    heads: Vec<u32>,
-    /// Next right row in the group of each row.
+    /// Last right row of each group.
+    tails: Vec<u32>,
+    /// Next right row in the group of each row, of the last one the first: a group yields its rows
+    /// in the order in which they came.
     chain: Vec<u32>,
 }
 
@@ -305,7 +305,7 @@ impl JoinHashTable {
             left_keys,
             right_keys,
             table: GroupTable::new(&key_types),
-            heads: Vec::new(),
+            tails: Vec::new(),
             chain: Vec::new(),
         }
     }
@@ -338,20 +338,24 @@ impl JoinCandidates for JoinHashTable {
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let (keys, has_null) = keys_of(&self.right_keys, batch, context)?;
         let keys: Vec<&Vector> = keys.iter().map(Arc::as_ref).collect();
-        debug_assert!(self.chain.len() + batch.row_count < END as usize, "rows of a hash table");
+        debug_assert!(self.chain.len() + batch.row_count < NONE as usize, "rows of a hash table");
         let mut groups = Vec::new();
         self.table.assign(&keys, batch.row_count, &mut groups);
         debug_assert_eq!(groups.len(), batch.row_count, "groups of the rows");
-        self.heads.resize(self.table.group_count(), END);
+        self.tails.resize(self.table.group_count(), NONE);
         for (group, has_null) in groups.into_iter().zip(has_null) {
             let row = self.chain.len() as u32;
-            let head = &mut self.heads[group as usize];
             if has_null {
-                self.chain.push(END);
-            } else {
-                self.chain.push(*head);
-                *head = row;
+                self.chain.push(NONE);
+                continue;
             }
+            let tail = &mut self.tails[group as usize];
+            let first = match *tail {
+                NONE => row,
+                last => std::mem::replace(&mut self.chain[last as usize], row),
+            };
+            self.chain.push(first);
+            *tail = row;
         }
         Ok(())
     }
@@ -368,17 +372,17 @@ impl JoinCandidates for JoinHashTable {
         if *probe.has_null.get(left_row)? {
             return None;
         }
-        // Keys that only occur on the left side are after all heads.
-        let head = self.heads.get(probe.groups[left_row] as usize)?;
-        (*head != END).then_some(*head)
+        // Keys that only occur on the left side are after all tails.
+        let tail = *self.tails.get(probe.groups[left_row] as usize)?;
+        (tail != NONE).then(|| self.chain[tail as usize])
     }
 
-    fn after(&self, _: &ProbedKeys, _: usize, right_row: u32) -> Option<u32> {
-        let next = self.chain[right_row as usize];
-        (next != END).then_some(next)
+    fn after(&self, probe: &ProbedKeys, left_row: usize, right_row: u32) -> Option<u32> {
+        let tail = self.tails[probe.groups[left_row] as usize];
+        (right_row != tail).then(|| self.chain[right_row as usize])
     }
 
     fn byte_count(&self) -> usize {
-        self.table.byte_count() + (self.heads.len() + self.chain.len()) * size_of::<u32>()
+        self.table.byte_count() + (self.tails.len() + self.chain.len()) * size_of::<u32>()
     }
 }
