@@ -296,7 +296,10 @@ impl SqlType {
                 let scale = ((packed & 0x7ff) ^ 1_024) - 1_024;
                 format!("numeric({},{scale})", (packed >> 16) & 0xffff)
             }
-            DataType::Time | DataType::Timestamp | DataType::Timestamptz => {
+            DataType::Time
+            | DataType::Timetz
+            | DataType::Timestamp
+            | DataType::Timestamptz => {
                 let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
                 format!("{word}({modifier}) {zone}")
             }
@@ -674,6 +677,7 @@ mod tests {
         assert_eq!(of(DataType::Numeric, (5 << 16) + 2 + 4), "numeric(5,2)");
         assert_eq!(of(DataType::Numeric, ((5 << 16) | (-2 & 0x7ff)) + 4), "numeric(5,-2)");
         assert_eq!(of(DataType::Timestamptz, 3), "timestamp(3) with time zone");
+        assert_eq!(of(DataType::Timetz, 3), "time(3) with time zone");
         assert_eq!(of(DataType::Varchar.array().unwrap(), 9), "character varying(5)[]");
         assert_eq!(of(DataType::Int4, -1), "integer");
     }
