@@ -1,4 +1,4 @@
-"""Django: migrations of its own applications and of a project's, the ORM, transactions and locks, dumpdata, inspectdb."""
+"""Django: migrations of its own applications and of a project's, the ORM, transactions and locks, dumpdata, inspectdb, the test runner."""
 
 import io
 import os
@@ -11,7 +11,7 @@ settings.configure(
                            "USER": "bennu", "NAME": "bennu", "CONN_MAX_AGE": None}},
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions", "django.contrib.admin", "django.contrib.messages", "shop"],
     USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.BigAutoField", SECRET_KEY="x",
-    MIGRATION_MODULES={"shop": None},
+    MIGRATION_MODULES={"shop": None}, SILENCED_SYSTEM_CHECKS=[f"admin.E{number}" for number in (403, 408, 409, 410)],
 )
 django.setup()
 
@@ -21,6 +21,7 @@ from shop.models import Author, Book, Tag
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Avg, Count, F, OuterRef, Prefetch, Q, Subquery, Sum, Window
 from django.db.models.functions import Coalesce, Rank, TruncMonth
+from django.test.runner import DiscoverRunner
 
 checks = 0
 
@@ -108,6 +109,20 @@ def commands():
     check(Book.objects.count(), 0)
 
 
+def databases():
+    with connection.cursor() as cursor:
+        cursor.execute("select count(*) from pg_database where datname like 'test\\_bennu%'")
+        return cursor.fetchone()[0]
+
+
+def runner():
+    """Databases of tests, their copies for two processes, and databases that remain for the next run."""
+    for options, remaining in [({}, 0), ({"parallel": 2}, 0), ({"keepdb": True}, 1), ({"keepdb": True, "parallel": 2}, 3),
+                               ({"keepdb": True, "parallel": 2}, 3), ({"parallel": 2}, 0)]:
+        check(DiscoverRunner(verbosity=0, interactive=False, **options).run_tests(["shop"]), 0)
+        check(databases(), remaining)
+
+
 def main():
     with connection.cursor() as cursor:
         cursor.execute("drop schema public cascade; create schema public")
@@ -115,6 +130,7 @@ def main():
     queries()
     transactions()
     commands()
+    runner()
     with connection.cursor() as cursor:
         cursor.execute("drop schema public cascade; create schema public")
     print(f"Django {django.__version__}: {checks} checks")
