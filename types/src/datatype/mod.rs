@@ -296,10 +296,7 @@ impl SqlType {
                 let scale = ((packed & 0x7ff) ^ 1_024) - 1_024;
                 format!("numeric({},{scale})", (packed >> 16) & 0xffff)
             }
-            DataType::Time
-            | DataType::Timetz
-            | DataType::Timestamp
-            | DataType::Timestamptz => {
+            DataType::Time | DataType::Timetz | DataType::Timestamp | DataType::Timestamptz => {
                 let (word, zone) = name.split_once(' ').unwrap_or((name, ""));
                 format!("{word}({modifier}) {zone}")
             }
