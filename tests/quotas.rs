@@ -162,3 +162,50 @@ async fn quotas_are_transactional_and_survive_restart() {
     }
     database.shut_down().unwrap();
 }
+
+#[tokio::test]
+async fn schema_quota_covers_its_tables() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    table(&client).await;
+    let run = async |statement: &str| client.batch_execute(statement).await.expect(statement);
+    run("CREATE SCHEMA s; CREATE TABLE s.a (i int PRIMARY KEY); INSERT INTO s.a VALUES (1)").await;
+    run("ALTER TABLE s.a SET (max_write_bytes_per_second = 1)").await;
+    run("ALTER SCHEMA s SET (max_read_bytes_per_second = 1)").await;
+    run("SELECT * FROM s.a").await;
+    run("CREATE TABLE s.later (i int PRIMARY KEY)").await;
+    for statement in ["SELECT * FROM s.a", "SELECT * FROM s.later"] {
+        let [code, message, detail, _] = refused(&client, statement).await;
+        assert_eq!(code, "53400", "{statement}");
+        assert_eq!(message, "quota of schema \"s\" exceeded");
+        assert_eq!(detail, "max_read_bytes_per_second is 1.");
+    }
+    // Tables of other schemas have none; the quota of a table remains in force beside it.
+    run("SELECT * FROM t").await;
+    run("INSERT INTO s.a VALUES (2)").await;
+    let [_, message, ..] = refused(&client, "INSERT INTO s.a VALUES (3)").await;
+    assert_eq!(message, "quota of table \"a\" exceeded");
+    let query = "SELECT kind, name, quota FROM bennu.quotas ORDER BY kind";
+    let both = ["schema s max_read_bytes_per_second", "table s.a max_write_bytes_per_second"];
+    assert_eq!(rows(&client, query).await, both);
+    // A table that leaves the schema leaves its quota.
+    run("ALTER TABLE s.later SET SCHEMA public").await;
+    run("SELECT * FROM later").await;
+    let [code, message, ..] = refused(&client, "ALTER SCHEMA s SET (salt_buckets = 2)").await;
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("0A000", "changing \"salt_buckets\" is not supported")
+    );
+    assert_eq!(
+        refused(&client, "ALTER SCHEMA none RESET (max_read_bytes_per_second)").await[0],
+        "3F000"
+    );
+    run("CREATE USER guest; SET ROLE guest").await;
+    let statement = "ALTER SCHEMA s RESET (max_read_bytes_per_second)";
+    assert_eq!(refused(&client, statement).await[0], "42501");
+    run("RESET ROLE").await;
+    run("DROP SCHEMA s CASCADE").await;
+    run("CREATE SCHEMA s; CREATE TABLE s.a AS SELECT 1 AS i").await;
+    run("SELECT * FROM s.a; SELECT * FROM s.a").await;
+    assert!(rows(&client, query).await.is_empty());
+}

@@ -1,7 +1,7 @@
 //! Request quotas in force: those of the committed catalog, with their token buckets.
 //!
-//! A table and its indexes share one quota. A quota whose limits have not changed keeps its
-//! buckets, including their debt.
+//! A table and its indexes share one quota, as all tables of a schema do. A quota whose limits have
+//! not changed keeps its buckets, including their debt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +67,12 @@ impl Quotas {
                     Some(table) => format!("table \"{}\"", table.name),
                     None => continue,
                 },
+                QuotaSubject::Schema(number) => {
+                    match catalog.schemas().find(|one| one.oid == *number) {
+                        Some(schema) => format!("schema \"{}\"", schema.name),
+                        None => continue,
+                    }
+                }
                 QuotaSubject::Role(name) => format!("role \"{name}\""),
                 QuotaSubject::Database(number) => match catalog.database(*number) {
                     Some(database) => format!("database \"{}\"", database.name),
@@ -83,10 +89,13 @@ impl Quotas {
             live.insert(subject.clone(), quota);
         }
         for table in catalog.tables_by_age() {
-            let quota = live.get(&QuotaSubject::Table(table.id));
+            let schema = catalog.schema(&table.schema).map(|one| QuotaSubject::Schema(one.oid));
+            let subjects = [Some(QuotaSubject::Table(table.id)), schema];
+            let quotas = subjects.iter().flatten().filter_map(|subject| live.get(subject));
+            let quotas: Vec<Arc<Quota>> = quotas.cloned().collect();
             let indexes = table.indexes.iter().map(|index| index.spec.store_table);
             for id in std::iter::once(table.id).chain(indexes) {
-                store.set_quota(id, quota.cloned())?;
+                store.set_quotas(id, quotas.clone())?;
             }
         }
         self.live.store(Arc::new(live));

@@ -23,7 +23,7 @@ pub(crate) struct Table {
     observers: ObserverSlot<dyn RegionObserver>,
     /// The transaction that has created the table, while it is open.
     private_to: OnceLock<Owner>,
-    quota: ArcSwapOption<Quota>,
+    quotas: ArcSwapOption<Vec<Arc<Quota>>>,
     /// Families in which a row must have a visible cell to exist, ascending.
     required: ArcSwapOption<Vec<u8>>,
     /// True if its commits are logged regardless of its durability.
@@ -42,7 +42,7 @@ impl Table {
             loads: Mutex::default(),
             observers: ObserverSlot::default(),
             private_to: OnceLock::new(),
-            quota: ArcSwapOption::empty(),
+            quotas: ArcSwapOption::empty(),
             required: ArcSwapOption::empty(),
             logged: AtomicBool::new(false),
             attaching: Mutex::default(),
@@ -71,14 +71,14 @@ impl Table {
         self.descriptor.load()
     }
 
-    /// Returns its quota.
-    pub(crate) fn quota(&self) -> Option<Arc<Quota>> {
-        self.quota.load_full()
+    /// Returns its quotas; `None` if it has none.
+    pub(crate) fn quotas(&self) -> Guard<Option<Arc<Vec<Arc<Quota>>>>> {
+        self.quotas.load()
     }
 
-    /// Replaces its quota.
-    pub(crate) fn set_quota(&self, quota: Option<Arc<Quota>>) {
-        self.quota.store(quota);
+    /// Replaces its quotas.
+    pub(crate) fn set_quotas(&self, quotas: Vec<Arc<Quota>>) {
+        self.quotas.store((!quotas.is_empty()).then(|| Arc::new(quotas)));
     }
 
     /// Returns the families in which a row must have a visible cell; `None`: it exists as long as

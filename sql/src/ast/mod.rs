@@ -400,6 +400,7 @@ impl Statement {
             Statement::AlterOptions(alter) => match alter.of {
                 OptionsOwner::Table(_) => "ALTER TABLE",
                 OptionsOwner::Index(_) => "ALTER INDEX",
+                OptionsOwner::Schema(_) => "ALTER SCHEMA",
             },
             Statement::AlterSession { .. } => "ALTER SESSION",
             Statement::Flush(_) => "FLUSH",

@@ -42,6 +42,7 @@ pub mod table;
 mod tags;
 pub mod user_type;
 pub mod view;
+mod view_table;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -763,7 +764,9 @@ impl CatalogEntry {
             CatalogEntry::Comment(subject) => {
                 matches!(subject, CommentSubjectKey::Database(_) | CommentSubjectKey::Role(_))
             }
-            CatalogEntry::Quota(subject) => !matches!(subject, QuotaSubject::Table(_)),
+            CatalogEntry::Quota(subject) => {
+                matches!(subject, QuotaSubject::Role(_) | QuotaSubject::Database(_))
+            }
             CatalogEntry::Statistics(_) | CatalogEntry::Access(_) => false,
         }
     }

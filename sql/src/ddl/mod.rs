@@ -86,6 +86,7 @@ use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::object::Object;
+use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, TableKind, TableRecord};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::Table;
@@ -602,6 +603,7 @@ impl Ddl<'_> {
         self.changes.set_catalog(catalog.without(entry));
         if let Some(ObjectId::Schema(schema)) = entry.object_id() {
             self.forget_future_objects(|subject, _| subject.schema == schema)?;
+            self.remove_object(&CatalogEntry::Quota(QuotaSubject::Schema(schema)))?;
         }
         match entry.object_id().and_then(AccessSubject::of) {
             Some(subject) => self.remove_object(&CatalogEntry::Access(subject)),

@@ -78,6 +78,9 @@ impl TokenCursor<'_> {
             ObjectKind::Extension => self.alter_extension(name.name, position),
             ObjectKind::Role => Err(self.unexpected()),
             ObjectKind::Schema if self.at_end() => Err(self.unexpected()),
+            ObjectKind::Schema if self.begins_options(0) => {
+                self.alter_options(OptionsOwner::Schema(name.name), false)
+            }
             ObjectKind::Schema => {
                 let construct = format!("ALTER SCHEMA … {}", self.peek_word().to_uppercase());
                 Err(ParseError::unsupported(construct, self.position()))

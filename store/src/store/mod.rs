@@ -553,13 +553,13 @@ impl Store {
         cache.lent_bytes() > 0
     }
 
-    /// Sets the quota of a table, which other tables may share. It is not persistent.
+    /// Sets the quotas of a table, which other tables may share. They are not persistent.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchTable`], [`Error::ShutDown`].
-    pub fn set_quota(&self, table: TableId, quota: Option<Arc<Quota>>) -> Result<()> {
-        self.engine.table(table)?.set_quota(quota);
+    pub fn set_quotas(&self, table: TableId, quotas: Vec<Arc<Quota>>) -> Result<()> {
+        self.engine.table(table)?.set_quotas(quotas);
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Transaction {
             return Ok(charged);
         }
         charged.extend(self.options.quotas.iter().flatten().cloned());
-        charged.extend(table.quota());
+        charged.extend(table.quotas().iter().flat_map(|quotas| quotas.iter().cloned()));
         if charged.is_empty() {
             return Ok(charged);
         }

@@ -49,7 +49,7 @@ fn statement_counts_as_one_quota_request() {
     let env = FaultEnv::new(1);
     let store = store_with_rows(&env);
     let quota = Quota::new("table \"t\"", limits(QuotaKind::Requests, 2));
-    store.set_quota(TABLE, Some(Arc::new(quota))).unwrap();
+    store.set_quotas(TABLE, vec![Arc::new(quota)]).unwrap();
     let reader = begin(&store);
     for _ in 0..2 {
         request(&reader);
@@ -67,7 +67,7 @@ fn statement_counts_as_one_quota_request() {
     get(&reader, "a").unwrap();
     reader.begin_statement();
     get(&reader, "a").expect("what is no request is held to nothing");
-    store.set_quota(TABLE, None).unwrap();
+    store.set_quotas(TABLE, Vec::new()).unwrap();
     request(&reader);
     get(&reader, "a").unwrap();
 }
@@ -79,7 +79,7 @@ fn quota_bytes_are_charged_after_access() {
     let mut both = limits(QuotaKind::ReadBytes, 10);
     both.set(QuotaKind::WriteBytes, Some(10));
     let quota = Arc::new(Quota::new("t", both));
-    store.set_quota(TABLE, Some(Arc::clone(&quota))).unwrap();
+    store.set_quotas(TABLE, vec![Arc::clone(&quota)]).unwrap();
     let available = || -> Vec<i64> {
         let now = env.now();
         quota.status(now).iter().map(|status| status.available).collect()

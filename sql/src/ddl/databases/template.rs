@@ -161,7 +161,9 @@ impl CopiedIds {
                 QuotaSubject::Table(table) => {
                     (QuotaSubject::Table(TableId(self.of(table.0))).key(), value.to_vec())
                 }
-                QuotaSubject::Role(_) | QuotaSubject::Database(_) => unchanged(),
+                QuotaSubject::Schema(_) | QuotaSubject::Role(_) | QuotaSubject::Database(_) => {
+                    unchanged()
+                }
             },
             BUILDS_PREFIX => {
                 let change = |one: &mut IndexBuild| {

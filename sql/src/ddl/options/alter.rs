@@ -14,17 +14,18 @@ use crate::ast::{
     AlterOptions, Ident, IndexMethod, OptionsChange, OptionsOwner, TableName, TableOption,
 };
 use crate::catalog::ignored_attributes::set_parameter;
+use crate::catalog::object::Object;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
-use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation};
+use crate::catalog::{Catalog, CatalogEntry, CatalogObject, CatalogRelation, ObjectId};
 use crate::ddl::create_index::eventual;
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::key_constraint::take_table_settings;
 use crate::ddl::options::{
     check_cell_options, check_family, check_normalizer_targets, undefined_family,
 };
-use crate::ddl::{Ddl, undefined_table};
+use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::maintained_views;
 use crate::relation_assembly;
@@ -51,6 +52,13 @@ impl Ddl<'_> {
             OptionsOwner::Index(name) => {
                 let changed = self.alter_index_options(name, &statement.change);
                 self.if_relation_exists(changed, statement.if_exists)
+            }
+            OptionsOwner::Schema(name) => {
+                let Some(schema) = catalog.schema(&name.value) else {
+                    return Err(no_schema(&name.value));
+                };
+                self.check_owns(&catalog, &Object::Whole(ObjectId::Schema(schema.oid)))?;
+                self.change_quota(QuotaSubject::Schema(schema.oid), &statement.change)
             }
             OptionsOwner::Table(name) => {
                 let table = match self.table(&catalog, name) {

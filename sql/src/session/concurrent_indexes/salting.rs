@@ -38,6 +38,9 @@ impl Session {
     /// option and of the definition.
     pub(in crate::session) fn alter_salt(&mut self, statement: &Statement) -> Result<bool> {
         let Statement::AlterOptions(alter) = statement else { return Ok(false) };
+        if let OptionsOwner::Schema(_) = alter.of {
+            return Ok(false);
+        }
         let Some(buckets) = changed_buckets(alter)? else { return Ok(false) };
         self.check_may_define(statement.tag())?;
         self.reject_in_block("ALTER … SET (salt_buckets)")?;
@@ -61,6 +64,7 @@ impl Session {
                     self.commit()?;
                 }
             }
+            OptionsOwner::Schema(_) => {}
         }
         Ok(true)
     }

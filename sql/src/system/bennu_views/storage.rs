@@ -35,9 +35,9 @@ fn admission(source: &SystemContext) -> Result<Vec<AdmissionStatus>> {
 }
 
 system_view! {
-    QUOTAS: "quotas", "Quotas of tables, roles and databases", quotas => |(kind, name, status)| {
-        kind Text = kind, "`table`, `role` or `database`";
-        name Text = name, "Table, role or database";
+    QUOTAS: "quotas", "Quotas of tables, schemas, roles and databases", quotas => |(kind, name, status)| {
+        kind Text = kind, "`table`, `schema`, `role` or `database`";
+        name Text = name, "Table, schema, role or database";
         quota Text = status.kind.name(), "Name of the quota";
         per_second Int8 = status.per_second, "Limit per second, which is also the burst";
         available Int8 = status.available, "Available requests or bytes; negative: debt";
@@ -51,6 +51,10 @@ fn quotas(source: &SystemContext) -> Result<Vec<(&'static str, Option<String>, Q
     for (subject, quota) in source.engine.quotas.all().iter() {
         let (kind, name) = match subject {
             QuotaSubject::Role(name) => ("role", Some(name.clone())),
+            QuotaSubject::Schema(number) => {
+                let schema = source.catalog.schemas().find(|schema| schema.oid == *number);
+                ("schema", schema.map(|schema| schema.name.clone()))
+            }
             QuotaSubject::Database(number) => {
                 let database = source.catalog.database(*number);
                 ("database", database.map(|database| database.name.clone()))
