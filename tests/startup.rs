@@ -344,6 +344,10 @@ async fn statements_are_audited_by_class_and_object() {
     clerk.batch_execute("INSERT INTO other VALUES (1) /* write */").await.unwrap();
     clerk.batch_execute("SELECT touch()").await.unwrap();
     clerk.execute("DELETE FROM other WHERE id = $1", &[&1]).await.unwrap();
+    superuser.batch_execute("GRANT INSERT (amount) ON salary TO auditor").await.unwrap();
+    let sink = clerk.copy_in::<_, &[u8]>("COPY salary FROM STDIN").await.unwrap();
+    tokio::pin!(sink);
+    sink.finish().await.unwrap();
     for refused in ["SET pgaudit.log = 'none'", "SET pgaudit.role = ''", "SET pgaudit.other = 1"] {
         assert!(clerk.batch_execute(refused).await.is_err(), "{refused}");
     }
@@ -361,6 +365,8 @@ async fn statements_are_audited_by_class_and_object() {
         "OBJECT class=\"WRITE\" command=\"UPDATE\" object_type=\"table\" object=\"public.salary\"",
         "SESSION class=\"WRITE\" command=\"UPDATE\" object_type=\"\" object=\"\"",
         "SESSION class=\"WRITE\" command=\"DELETE\" object_type=\"\" object=\"\"",
+        "SESSION class=\"WRITE\" command=\"COPY\" object_type=\"\" object=\"\"",
+        "OBJECT class=\"WRITE\" command=\"INSERT\" object_type=\"table\" object=\"public.salary\"",
         "SESSION class=\"ROLE\" command=\"CREATE ROLE\" object_type=\"\" object=\"\"",
         "SESSION class=\"DDL\" command=\"DROP TABLE\" object_type=\"\" object=\"\"",
     ];

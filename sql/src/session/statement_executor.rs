@@ -615,12 +615,17 @@ impl StatementExecutor {
     ///
     /// 42501.
     pub(super) fn check_may_copy(&self, table: &Table, columns: &[usize]) -> Result<()> {
-        let (catalog, role) = (self.catalog(), self.current_role());
+        let catalog = self.catalog();
         let subject = AccessSubject::Relation(table.oid);
-        let may_insert = |at: &usize| catalog.column_privileges(role, table.oid, *at) & INSERT != 0;
-        let is_held = catalog.privileges_on(role, subject).0 & INSERT != 0
-            || !columns.is_empty() && columns.iter().all(may_insert);
-        if is_held { Ok(()) } else { Err(catalog.denied(subject)) }
+        let of_columns = |role| columns.iter().map(move |at| (role, *at));
+        let may_insert = |(role, at)| catalog.column_privileges(role, table.oid, at) & INSERT != 0;
+        let has_table = |role| catalog.privileges_on(role, subject).0 & INSERT != 0;
+        let role = self.current_role();
+        if !has_table(role) && (columns.is_empty() || !of_columns(role).all(may_insert)) {
+            return Err(catalog.denied(subject));
+        }
+        self.audit_copy(table, |role| has_table(role) || of_columns(role).any(may_insert));
+        Ok(())
     }
 
     /// Checks that the current role may lock a table or view in a mode.

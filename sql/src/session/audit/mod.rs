@@ -6,6 +6,7 @@
 use crate::audit::{self, AuditClass, AuditSettings};
 use crate::binder::RelationUse;
 use crate::catalog::access::privilege::{DELETE, INSERT, TRUNCATE, UPDATE};
+use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::parser::ParsedStatement;
 use crate::session::prepared::StatementPlan;
@@ -60,6 +61,21 @@ impl StatementExecutor {
         let command = parsed.statement.tag();
         let entry = AuditEntry { kind: "SESSION", class, command, object: ("", "") };
         self.write_entry(settings, &entry);
+    }
+
+    /// Audits the rows that COPY … FROM inserts into a table as an INSERT, if the audit role has
+    /// privileges on it. The statement itself is audited as a utility statement.
+    pub(in crate::session) fn audit_copy(&self, table: &Table, is_granted: impl Fn(u32) -> bool) {
+        let settings = &self.settings.parsed().audit;
+        let catalog = self.catalog();
+        let role = settings.role.as_deref().and_then(|name| catalog.role_named(name));
+        if role.is_none_or(|role| !is_granted(role.number)) {
+            return;
+        }
+        let name = format!("{}.{}", table.schema, table.name);
+        let object = ("table", name.as_str());
+        let (kind, class, command) = ("OBJECT", AuditClass::Write, "INSERT");
+        self.write_entry(settings, &AuditEntry { kind, class, command, object });
     }
 
     fn audit_plan(&self, settings: &AuditSettings, planned: &StatementPlan) {
