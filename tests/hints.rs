@@ -290,6 +290,7 @@ const ADVICE: &[(&str, &[&str])] = &[
 
 /// Sentences with such a word that recommend no statement.
 const NO_ADVICE: &[&str] = &[
+    "Views cannot have TRUNCATE triggers",
     "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE",
     "The name is used both as MERGE target table and data source.",
     "Generated columns cannot be used in COPY.",

@@ -143,6 +143,7 @@ pub fn table_of(
         schema: record.schema.clone(),
         name: record.name.clone(),
         kind: record.kind,
+        is_view: false,
         columns,
         constraints: Arc::new(constraints(texts, record, &names, &layout)?),
         layout,

@@ -443,6 +443,8 @@ pub enum ViewOption {
     /// `security_invoker`: the relations of the query are read with the privileges of the current
     /// role, not of the owner of the view.
     SecurityInvoker(Option<bool>),
+    /// `security_barrier`: conditions of statements do not reveal rows that the view hides.
+    SecurityBarrier(Option<bool>),
 }
 
 /// The conditions that rows written through a view must meet.
@@ -908,6 +910,8 @@ pub enum OptionsOwner {
     Table(TableName),
     /// An index.
     Index(TableName),
+    /// A schema, which has quotas only.
+    Schema(Ident),
 }
 
 /// The change of options; names not yet checked.

@@ -40,6 +40,7 @@ impl Binder<'_> {
             self.bind_insert_source(&written, &insert.columns, &insert.source, insert.overriding)?;
         let (on_conflict, conflict_row) = match &insert.on_conflict {
             None => (OnConflict::Error, None),
+            Some(_) if written.table.is_view => return Err(no_key_of_view("ON CONFLICT")),
             Some(clause) => self.bind_on_conflict(&written, &alias, clause)?,
         };
         let bound = Insert {
@@ -75,6 +76,9 @@ impl Binder<'_> {
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<BoundPlan> {
         let mut written = self.written(&upsert.table, StatementKind::Insert)?;
+        if written.table.is_view {
+            return Err(no_key_of_view("UPSERT"));
+        }
         if !matches!(upsert.on_duplicate, Some(OnDuplicate::Ignore)) && !written.is_view() {
             // A row of the same key is replaced.
             self.request(written.table.oid, UPDATE);
@@ -318,6 +322,13 @@ impl Binder<'_> {
         }
         Ok(Logical::Project { input, expressions })
     }
+}
+
+/// Returns the error for a statement that looks for existing rows of a view with INSTEAD OF
+/// triggers.
+fn no_key_of_view(what: &str) -> Error {
+    let what = format!("{what} on a view with INSTEAD OF triggers");
+    Error::not_supported(what, "Use ON CONFLICT in the function of the trigger.")
 }
 
 /// Returns the constant run, if it stands for all rows.

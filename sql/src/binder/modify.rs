@@ -51,6 +51,9 @@ impl Binder<'_> {
         hints: &[Hint],
     ) -> Result<ModifiedRows> {
         let written = self.written(name, change)?;
+        if written.table.is_view {
+            return self.changed_view(written, alias, (hints, name.position()));
+        }
         let table = &written.table;
         let alias = alias.map_or(written.name(), |alias| &alias.value);
         let (mut rows, mut scope) = scan_of(table, alias, None);
@@ -64,6 +67,23 @@ impl Binder<'_> {
         }
         let predicate = written.narrow(&mut rows);
         Ok(ModifiedRows { written, predicate, rows, scope })
+    }
+
+    /// Returns the rows of a view whose INSTEAD OF triggers a statement calls.
+    fn changed_view(
+        &mut self,
+        written: UpdateTarget,
+        alias: Option<&Ident>,
+        (hints, position): (&[Hint], usize),
+    ) -> Result<ModifiedRows> {
+        let alias = alias.map_or(written.name(), |alias| &alias.value);
+        let number = written.table.oid;
+        let view = self.catalog.view(number).cloned();
+        let view = view.ok_or_else(|| err!(INTERNAL_ERROR: "no view with number {number}"))?;
+        let (mut rows, mut scope) = self.bind_view_rows(&view, alias, &[])?;
+        scope.relations.iter_mut().for_each(|one| one.row_type = Some(number));
+        self.apply_hints(&mut rows.plan, &scope, hints, position)?;
+        Ok(ModifiedRows { written, predicate: None, rows, scope })
     }
 
     /// Joins the rows to change with those of FROM or USING.
@@ -83,11 +103,11 @@ impl Binder<'_> {
     /// conditions are rechecked when the row is written.
     fn hold_changed<'e>(
         &mut self,
-        rows: &mut Rows,
+        (table, rows): (&Table, &mut Rows),
         strength: LockStrength,
         mut expressions: impl Iterator<Item = &'e Expr>,
     ) -> Option<LockedFrom> {
-        if !expressions.any(has_subquery) {
+        if table.is_view || !expressions.any(has_subquery) {
             return None;
         }
         mark_changed(&mut rows.plan, strength);
@@ -114,7 +134,7 @@ impl Binder<'_> {
         let (mut assignments, predicate) = bound;
         let width = written.table.columns.len();
         let values = assignments.iter().map(|assignment| &assignment.value);
-        let has_timestamp = values.chain(&predicate).any(|expr| reads(expr, width));
+        let has_timestamp = written.has_timestamp() && values.chain(&predicate).any(reads(width));
         if !has_timestamp {
             drop_timestamp(&mut rows, width);
         }
@@ -126,8 +146,11 @@ impl Binder<'_> {
         let values = assignments.iter().map(|assignment| &assignment.value);
         // A change of the key acquires the stronger lock mode when the row is written.
         let strength = LockStrength::NoKeyUpdate;
-        let mut held =
-            self.hold_changed(&mut rows, strength, values.chain(&predicate).chain(&policy));
+        let mut held = self.hold_changed(
+            (&written.table, &mut rows),
+            strength,
+            values.chain(&predicate).chain(&policy),
+        );
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -140,12 +163,12 @@ impl Binder<'_> {
         let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         let used: Vec<&mut Expr> = values.chain(shown).chain(&mut recheck).collect();
-        let reads_timestamp = has_timestamp && used.iter().any(|expr| reads(expr, width));
+        let reads_timestamp = has_timestamp && used.iter().map(|expr| &**expr).any(reads(width));
         narrow(&mut rows, width, used, held.as_mut());
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
-        let repeats = !update.from.is_empty();
+        let repeats = !update.from.is_empty() && !table.is_view;
         let mut checks = written.checks(&mut self.parameters);
         checks.extend(self.update_checks(&written, returns)?);
         let source = rows.plan;
@@ -178,7 +201,7 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_selection(&written, delete.selection.as_ref());
         let (predicate, mut level) = self.in_new_level(scope, Clause::Where, bind)?;
         let width = written.table.columns.len();
-        let has_timestamp = predicate.iter().any(|expr| reads(expr, width));
+        let has_timestamp = written.has_timestamp() && predicate.iter().any(reads(width));
         if !has_timestamp {
             drop_timestamp(&mut rows, width);
         }
@@ -188,7 +211,8 @@ impl Binder<'_> {
         let policy = self.secure_target(&written, plan, command)?;
         let mut recheck = recheck_of([policy.as_ref(), reached.as_ref(), predicate.as_ref()]);
         let conditions = predicate.iter().chain(&policy);
-        let mut held = self.hold_changed(&mut rows, LockStrength::Update, conditions);
+        let mut held =
+            self.hold_changed((&written.table, &mut rows), LockStrength::Update, conditions);
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -197,7 +221,7 @@ impl Binder<'_> {
         let (mut returning, query) = self.bind_returning(level.scope, types, &delete.returning)?;
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         let used: Vec<&mut Expr> = shown.chain(&mut recheck).collect();
-        let reads_timestamp = has_timestamp && used.iter().any(|expr| reads(expr, width));
+        let reads_timestamp = has_timestamp && used.iter().map(|expr| &**expr).any(reads(width));
         narrow(&mut rows, width, used, held.as_mut());
         if let Some(held) = held {
             rows.over(|input| held.over(input));
@@ -381,7 +405,9 @@ pub(super) fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
         Logical::Scan(scan) => Some(scan),
         Logical::Join(join) => changed_scan(&mut join.left),
         Logical::Apply(apply) => changed_scan(&mut apply.input),
-        Logical::Filter { input, .. } | Logical::Project { input, .. } => changed_scan(input),
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Barrier { input } => changed_scan(input),
         _ => None,
     }
 }
@@ -448,11 +474,13 @@ pub(super) fn narrow(
     count
 }
 
-/// Returns whether an expression reads a column.
-fn reads(expr: &Expr, column: usize) -> bool {
-    let mut found = false;
-    for_each_column(expr, &mut |index| found |= index == column);
-    found
+/// Returns a function that returns whether an expression reads a column.
+fn reads(column: usize) -> impl Fn(&Expr) -> bool {
+    move |expr| {
+        let mut found = false;
+        for_each_column(expr, &mut |index| found |= index == column);
+        found
+    }
 }
 
 /// Hides `_timestamp` of the target table: a condition on it could not be rechecked, and in

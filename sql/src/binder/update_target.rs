@@ -16,7 +16,9 @@ use std::sync::Arc;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, CheckOption, ColumnName, Ident, QueryBody, TableName, TableRef};
+use crate::ast::{
+    self, CheckOption, ColumnName, Ident, QueryBody, TableName, TableRef, TriggerEvent,
+};
 use crate::binder::assignment::{has_family, target_column};
 use crate::binder::conflict::{column_types, given_row};
 use crate::binder::insert::not_default;
@@ -30,7 +32,7 @@ use crate::binder::{NameContext, TableClause, bind_table_expression};
 use crate::catalog::access::privilege::{DELETE, INSERT, SELECT, UPDATE};
 use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
-use crate::catalog::{self, Catalog};
+use crate::catalog::{self, Catalog, collation};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Apply, CheckSubject, LockRows, Logical, OutputColumn, RowAtHand, RowCheck};
 use crate::parser;
@@ -58,6 +60,16 @@ impl StatementKind {
             StatementKind::Merge => SELECT,
         }
     }
+
+    /// Returns the event of triggers; `None` for MERGE, which has several.
+    fn trigger_event(self) -> Option<TriggerEvent> {
+        match self {
+            StatementKind::Insert => Some(TriggerEvent::Insert),
+            StatementKind::Update => Some(TriggerEvent::Update),
+            StatementKind::Delete => Some(TriggerEvent::Delete),
+            StatementKind::Merge => None,
+        }
+    }
 }
 
 /// The target of a data-modifying statement.
@@ -76,6 +88,8 @@ type NamedDefault = (String, Expr);
 /// An updatable view over a table.
 struct UpdatableView {
     view: Arc<View>,
+    /// The view, or one that it reads, is a security barrier.
+    is_barrier: bool,
     /// Its columns, over the row of the table.
     columns: Vec<ScopeColumn>,
     /// The conditions of the view, over the row of the table followed by the columns of the
@@ -141,6 +155,11 @@ impl UpdateTarget {
         self.through.is_some()
     }
 
+    /// Returns whether `_timestamp` follows the columns in the rows to change.
+    pub(super) fn has_timestamp(&self) -> bool {
+        !self.is_view() && !self.table.is_view
+    }
+
     /// Filters the rows of the table by the conditions of the view; returns the conditions over
     /// the row itself.
     pub(super) fn narrow(&self, rows: &mut Rows) -> Option<Expr> {
@@ -157,6 +176,9 @@ impl UpdateTarget {
         through.steps.iter().for_each(|step| rows.apply_plan(step.clone()));
         if let Some(predicate) = conjunction(others) {
             rows.filter(predicate, &[]);
+        }
+        if through.is_barrier {
+            rows.over(|input| Logical::Barrier { input });
         }
         own
     }
@@ -265,6 +287,12 @@ impl Binder<'_> {
             Some(catalog::CatalogRelation::View(view)) => {
                 let view = Arc::clone(view);
                 self.note_relation(name, view.oid, std::iter::empty());
+                if change.trigger_event().is_some_and(|event| view.has_instead(event)) {
+                    self.request(view.oid, change.privileges());
+                    let table = self.table_of_view(&view)?;
+                    let check_as = self.checked_role();
+                    return Ok(UpdateTarget { table, change, through: None, check_as });
+                }
                 let check_as = self.request_through(view.oid, change.privileges());
                 let written = self.written_view(view, change)?;
                 return Ok(UpdateTarget { check_as, ..written });
@@ -281,6 +309,22 @@ impl Binder<'_> {
         Err(self.no_table(name))
     }
 
+    /// Returns the form of a view that INSTEAD OF triggers are on, with bound defaults.
+    fn table_of_view(&mut self, view: &View) -> Result<Arc<Table>> {
+        let mut table = Table::clone(view.as_table());
+        for (column, known) in table.columns.iter_mut().zip(&view.columns) {
+            let oid = column.sql_type.domain;
+            column.domain = oid.and_then(|oid| self.catalog.domain(oid)).cloned();
+            column.collation = collation::of(self.catalog, &column.sql_type);
+            let target = Some(column.sql_type.clone());
+            column.default = match &known.default {
+                Some(text) => Some(self.stored_expression(text, target)?),
+                None => None,
+            };
+        }
+        Ok(Arc::new(table))
+    }
+
     fn written_view(&mut self, view: Arc<View>, change: StatementKind) -> Result<UpdateTarget> {
         if change == StatementKind::Merge {
             bail!(FEATURE_NOT_SUPPORTED: "cannot execute MERGE on relation \"{}\"", view.name;
@@ -291,6 +335,15 @@ impl Binder<'_> {
         if let Some(detail) = why_not(view.query()?, &rows.plan) {
             return refused(detail);
         }
+        if let [relation] = view.relations.as_slice()
+            && let Some(inner) = self.catalog.view(relation.oid)
+            && change.trigger_event().is_some_and(|event| inner.has_instead(event))
+        {
+            let what = "a change through a view of a view with INSTEAD OF triggers";
+            let hint = "Create an INSTEAD OF trigger on the outer view, or change the inner view.";
+            return Err(Error::not_supported(what, hint));
+        }
+        let is_barrier = has_node(&rows.plan, &|node| matches!(node, Logical::Barrier { .. }));
         let found = simple(rows.plan).filter(SingleTableRows::is_of_table);
         let Some(SingleTableRows { table, expressions, predicates, steps, .. }) = found else {
             // The reason may be in the underlying view.
@@ -319,7 +372,8 @@ impl Binder<'_> {
         }
         let checks = self.check_options(&view, predicates.len())?;
         let (table, defaults) = self.with_defaults(table, &view, (&columns, change))?;
-        let through = Some(UpdatableView { view, columns, predicates, steps, checks, defaults });
+        let through =
+            Some(UpdatableView { view, is_barrier, columns, predicates, steps, checks, defaults });
         Ok(UpdateTarget { table, change, through, check_as: None })
     }
 
@@ -512,6 +566,7 @@ fn has_node(plan: &Logical, is: &dyn Fn(&Logical) -> bool) -> bool {
             Logical::Project { input, .. }
             | Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
+            | Logical::Barrier { input }
             | Logical::LockRows(LockRows { input, .. }) => has_node(input, is),
             _ => false,
         }
@@ -552,7 +607,9 @@ fn simple(plan: Logical) -> Option<SingleTableRows> {
             let expressions = expressions.collect::<Option<Vec<_>>>()?;
             Some(SingleTableRows { expressions, ..rows })
         }
-        Logical::Sort { input, .. } | Logical::LockRows(LockRows { input, .. }) => simple(*input),
+        Logical::Sort { input, .. }
+        | Logical::LockRows(LockRows { input, .. })
+        | Logical::Barrier { input } => simple(*input),
         Logical::Apply(apply) => applied(apply),
         _ => None,
     }

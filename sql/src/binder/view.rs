@@ -21,7 +21,7 @@ use crate::catalog::record::ViewRelation;
 use crate::catalog::table::Table;
 use crate::catalog::view::{View, ViewColumn};
 use crate::error::{Error, Result};
-use crate::logical::{Origin, OutputColumn};
+use crate::logical::{Logical, Origin, OutputColumn};
 use crate::parser;
 
 /// The maximum depth of nested views, which bounds the stack.
@@ -312,7 +312,11 @@ impl Binder<'_> {
         let relation =
             ScopeRelation { kind: RelationKind::Query, ..ScopeRelation::new(alias, &columns) };
         let types = columns.iter().map(|column| column.sql_type.base.clone()).collect();
-        Ok((Rows::new(bound.plan, types), Scope::of(relation)))
+        let plan = match view.security_barrier {
+            Some(true) => Logical::Barrier { input: Box::new(bound.plan) },
+            _ => bound.plan,
+        };
+        Ok((Rows::new(plan, types), Scope::of(relation)))
     }
 }
 

@@ -132,6 +132,10 @@ pub struct ViewRecord {
     pub check_option: Option<CheckOption>,
     /// `security_invoker`
     pub security_invoker: Option<bool>,
+    /// `security_barrier`
+    pub security_barrier: Option<bool>,
+    /// Its triggers, oldest first.
+    pub triggers: Vec<TriggerRecord>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }

@@ -54,6 +54,8 @@ pub struct Table {
     pub name: String,
     /// Table or materialized view.
     pub kind: TableKind,
+    /// A view with triggers, as [`View::as_table`] returns it.
+    pub is_view: bool,
     /// The columns, in order.
     pub columns: Vec<Column>,
     /// The positions of its generated columns.

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use store::codec::tagged::UnknownFields;
 use types::SqlType;
 
-use crate::ast::{CheckOption, QueryExpr};
+use crate::ast::{CheckOption, QueryExpr, TriggerEvent, TriggerTiming};
 use crate::catalog::Catalog;
 use crate::catalog::composite::Composite;
 use crate::catalog::derived_cache::DerivedCache;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{TableKind, ViewColumnRecord, ViewRecord, ViewRelation};
+use crate::catalog::table::Table;
+use crate::catalog::trigger::{Trigger, TriggerRecord};
 use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result};
 use crate::parser;
@@ -46,8 +48,15 @@ pub struct View {
     /// `security_invoker`, if it was written: its relations are read with the privileges of the
     /// current role.
     pub security_invoker: Option<bool>,
+    /// `security_barrier`, if it was written: conditions of a statement that could reveal other
+    /// rows are evaluated for the rows of the view only.
+    pub security_barrier: Option<bool>,
+    /// Its triggers, by name: the order of their calls.
+    pub triggers: Vec<Arc<Trigger>>,
     /// The cache of [`View::row_type`].
     pub row_type: DerivedCache<Arc<UserType>>,
+    /// The cache of [`View::as_table`].
+    pub table: DerivedCache<Arc<Table>>,
     /// Fields that this build does not know.
     pub unknown: UnknownFields,
 }
@@ -109,7 +118,10 @@ impl View {
             search_path: SearchPath::of(record.search_path),
             check_option: record.check_option,
             security_invoker: record.security_invoker,
+            security_barrier: record.security_barrier,
+            triggers: View::sorted_triggers(record.triggers),
             row_type: DerivedCache::default(),
+            table: DerivedCache::default(),
             unknown: record.unknown,
         })
     }
@@ -117,8 +129,9 @@ impl View {
     /// Returns the names and the values of its options.
     pub fn options(&self) -> Vec<(String, String)> {
         let invoker = self.security_invoker.map(|on| ("security_invoker", on.to_string()));
+        let barrier = self.security_barrier.map(|on| ("security_barrier", on.to_string()));
         let check = self.check_option.map(|option| ("check_option", option.word().to_lowercase()));
-        let options = invoker.into_iter().chain(check);
+        let options = [invoker, barrier, check].into_iter().flatten();
         options.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -126,6 +139,31 @@ impl View {
     /// table.
     pub fn row_type(&self) -> &Arc<UserType> {
         self.row_type.get_or_make(|| Arc::new(UserType::Composite(Composite::of_view(self))))
+    }
+
+    /// Returns the form of the view that its triggers are on: a table without rows in the store.
+    pub fn as_table(&self) -> &Arc<Table> {
+        self.table.get_or_make(|| Arc::new(Table::of_view(self)))
+    }
+
+    /// Returns whether INSTEAD OF triggers execute the changes of an event.
+    pub fn has_instead(&self, event: TriggerEvent) -> bool {
+        self.triggers.iter().any(|one| one.record.is_for(TriggerTiming::InsteadOf, event, true))
+    }
+
+    /// Returns triggers in the order of their calls. WHEN is refused when they are created.
+    pub fn sorted_triggers(records: Vec<TriggerRecord>) -> Vec<Arc<Trigger>> {
+        let trigger = |record| Arc::new(Trigger { record, condition: None });
+        let mut triggers: Vec<_> = records.into_iter().map(trigger).collect();
+        triggers.sort_by(|a, b| a.record.name.cmp(&b.record.name));
+        triggers
+    }
+
+    /// Returns the records of its triggers, oldest first.
+    pub fn trigger_records(&self) -> Vec<TriggerRecord> {
+        let mut records: Vec<_> = self.triggers.iter().map(|one| one.record.clone()).collect();
+        records.sort_by_key(|one| one.number);
+        records
     }
 
     /// Returns the query.
@@ -159,6 +197,8 @@ impl View {
             search_path: self.search_path.schemas().to_vec(),
             check_option: self.check_option,
             security_invoker: self.security_invoker,
+            security_barrier: self.security_barrier,
+            triggers: self.trigger_records(),
             unknown: self.unknown.clone(),
         }
     }

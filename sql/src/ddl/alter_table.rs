@@ -13,7 +13,7 @@ use types::{DataType, Datum};
 
 use crate::ast;
 use crate::ast::TableAttribute;
-use crate::ast::{ConstraintKind, OptionsChange, TableChange, TableConstraint};
+use crate::ast::{ConstraintKind, OptionsChange, TableChange, TableConstraint, TriggerFiring};
 use crate::binder;
 use crate::binder::TableClause;
 use crate::catalog::CatalogRelation;
@@ -438,6 +438,12 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
         TableChange::ColumnAttribute { .. } => "ALTER COLUMN ... SET",
         TableChange::TableAttribute(TableAttribute::RowSecurity(change)) => change.name(),
+        TableChange::TableAttribute(TableAttribute::Triggers(_, firing)) => match firing {
+            TriggerFiring::Origin => "ENABLE TRIGGER",
+            TriggerFiring::Disabled => "DISABLE TRIGGER",
+            TriggerFiring::Replica => "ENABLE REPLICA TRIGGER",
+            TriggerFiring::Always => "ENABLE ALWAYS TRIGGER",
+        },
         TableChange::TableAttribute(_) => "SET",
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",

@@ -144,6 +144,7 @@ impl Ddl<'_> {
             CommentSubject::Trigger(trigger, name) => {
                 let table = match self.commented(catalog, name)? {
                     CatalogRelation::Table(table) => table,
+                    CatalogRelation::View(view) => view.as_table(),
                     other => return Err(no_trigger(&trigger.value, &other.name().name)),
                 };
                 if table.trigger(&trigger.value).is_none() {

@@ -86,7 +86,7 @@ impl Ddl<'_> {
         let tables: Vec<u32> = going
             .iter()
             .filter_map(|one| match one.object {
-                Object::Whole(ObjectId::Table(table)) => Some(table),
+                Object::Whole(ObjectId::Table(number) | ObjectId::View(number)) => Some(number),
                 _ => None,
             })
             .collect();
@@ -152,8 +152,8 @@ impl Ddl<'_> {
                 })
             }
             Object::Trigger(table, name) => {
-                self.change_left((*table, EXCLUSIVE_MODE), true, |_, record| {
-                    record.triggers.retain(|trigger| trigger.name != *name);
+                self.change_trigger_records(*table, (EXCLUSIVE_MODE, true), |triggers| {
+                    triggers.retain(|trigger| trigger.name != *name);
                 })
             }
             Object::Policy(table, name) => {
@@ -220,7 +220,7 @@ impl Ddl<'_> {
     }
 
     /// Changes a record as [`Ddl::change_record`] does; texts that cannot be parsed may remain.
-    fn change_left(
+    pub(super) fn change_left(
         &mut self,
         (oid, mode): (u32, TableLockMode),
         fail_late: bool,

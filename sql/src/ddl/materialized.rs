@@ -57,7 +57,10 @@ impl Ddl<'_> {
             search_path: SearchPath::clone(&definition.search_path),
             check_option: None,
             security_invoker: None,
+            security_barrier: None,
+            triggers: Vec::new(),
             row_type: DerivedCache::default(),
+            table: DerivedCache::default(),
             unknown: Default::default(),
         };
         let options = TableOptions::read(&table.options, OptionScope::Table)?;

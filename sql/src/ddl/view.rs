@@ -37,6 +37,7 @@ impl Ddl<'_> {
         if self.is_phoenix_compatible() {
             self.set_fixed_values(&catalog, &statement.query.query, &mut columns)?;
         }
+        let mut triggers = Vec::new();
         let oid = match catalog.relation(&schema, view_name) {
             None => {
                 self.check_row_type_name(&catalog, &schema, view_name)?;
@@ -48,6 +49,7 @@ impl Ddl<'_> {
                     column.default.clone_from(&before.default);
                 }
                 check_recursion(&catalog, old, &definition.relations)?;
+                triggers.clone_from(&old.triggers);
                 old.oid
             }
             Some(_) if statement.or_replace => {
@@ -67,7 +69,10 @@ impl Ddl<'_> {
             search_path: SearchPath::clone(&definition.search_path),
             check_option: None,
             security_invoker: None,
+            security_barrier: None,
+            triggers,
             row_type: DerivedCache::default(),
+            table: DerivedCache::default(),
             unknown: Default::default(),
         };
         set_options(&mut view, &statement.options);
@@ -217,6 +222,7 @@ fn set_options(view: &mut View, options: &[ViewOption]) {
         match option {
             ViewOption::Check(check) => view.check_option = *check,
             ViewOption::SecurityInvoker(invoker) => view.security_invoker = *invoker,
+            ViewOption::SecurityBarrier(barrier) => view.security_barrier = *barrier,
         }
     }
 }

@@ -592,18 +592,18 @@ impl Context {
         self.triggers_of(table).iter().any(is_of)
     }
 
-    /// Calls the BEFORE triggers of a row, in table order. Returns the row to write, or the row to
-    /// delete; `None` if a trigger skips the change.
-    pub(super) fn call_before_row(
+    /// Calls the BEFORE or INSTEAD OF triggers of a row, in table order. Returns the row to write,
+    /// or the row to delete; `None` if a trigger skips the change.
+    pub(super) fn call_row_triggers(
         &self,
         table: &Arc<Table>,
-        event: TriggerEvent,
+        (timing, event): (TriggerTiming, TriggerEvent),
         rows: TriggerRows<'_>,
     ) -> Result<Option<Vec<Datum>>> {
         let mut new = rows.new.map(<[Datum]>::to_vec);
         for trigger in self.triggers_of(table) {
             let rows = TriggerRows { new: new.as_deref(), ..rows };
-            let kind = (TriggerTiming::Before, event, true);
+            let kind = (timing, event, true);
             if !trigger.is_called(kind, (table, rows), &self.eval)? {
                 continue;
             }

@@ -26,6 +26,8 @@ use crate::plan::RowCheckPlan;
 /// Changes of the rows of one table by one statement.
 pub(super) struct RowChanges<'a> {
     table: Arc<Table>,
+    /// Timing of the row triggers that are called at once.
+    timing: TriggerTiming,
     checks: &'a [RowCheckPlan],
     returned: ReturningCollector<'a>,
     numbers: RowIdAllocator,
@@ -49,6 +51,10 @@ impl<'a> RowChanges<'a> {
     ) -> RowChanges<'a> {
         RowChanges {
             table: Arc::clone(table),
+            timing: match table.is_view {
+                true => TriggerTiming::InsteadOf,
+                false => TriggerTiming::Before,
+            },
             checks,
             returned: ReturningCollector::new(returning),
             numbers: RowIdAllocator::new(table),
@@ -59,16 +65,17 @@ impl<'a> RowChanges<'a> {
         }
     }
 
-    /// Assigns the hidden key of a new row, calls BEFORE triggers and computes generated columns.
-    /// Returns false if a trigger skips the row.
+    /// Assigns the hidden key of a new row, calls BEFORE or INSTEAD OF triggers and computes
+    /// generated columns. Returns false if a trigger skips the row.
     pub(super) fn complete(&mut self, values: &mut [Datum], context: &Context) -> Result<bool> {
         self.numbers.assign(values, context)?;
-        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
+        if context.has_row_triggers(&self.table, self.timing) {
             // The triggers see the rows before.
             self.writer.flush(context)?;
             self.clear_generated(values);
             let rows = TriggerRows { old: None, new: Some(&*values), assigned: &[] };
-            let new = context.call_before_row(&self.table, TriggerEvent::Insert, rows)?;
+            let kind = (self.timing, TriggerEvent::Insert);
+            let new = context.call_row_triggers(&self.table, kind, rows)?;
             let Some(new) = new else { return Ok(false) };
             values.clone_from_slice(&new);
         }
@@ -96,6 +103,15 @@ impl<'a> RowChanges<'a> {
         times.any(|time| time == Some(CheckTime::Conflict))
     }
 
+    /// Raises the error for a row that a function has changed; the rows of a view are in no store
+    /// table.
+    fn refuse_changed(&self, key: &[u8], context: &Context) -> Result<()> {
+        match self.table.is_view {
+            true => Ok(()),
+            false => refuse_changed((&self.table, key), self.done, context),
+        }
+    }
+
     /// Generated columns are computed after BEFORE triggers.
     fn clear_generated(&self, row: &mut [Datum]) {
         self.table.generated.iter().for_each(|column| row[*column] = Datum::Null);
@@ -103,6 +119,9 @@ impl<'a> RowChanges<'a> {
 
     /// Inserts a complete row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        if self.table.is_view {
+            return Ok(());
+        }
         self.writer.refuse_nulls(values, context)?;
         let rows = TriggerRows { old: None, new: Some(values), assigned: &[] };
         context.row_changed(&self.table, rows)?;
@@ -136,13 +155,17 @@ impl<'a> RowChanges<'a> {
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
         let mut changed = columns.clone();
-        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
-            refuse_changed((&self.table, &key), self.done, context)?;
+        if context.has_row_triggers(&self.table, self.timing) {
+            self.refuse_changed(&key, context)?;
             self.writer.flush(context)?;
             self.clear_generated(&mut new);
             let rows = TriggerRows { old: Some(old), new: Some(&new), assigned: &columns };
-            let given = context.call_before_row(&self.table, TriggerEvent::Update, rows)?;
+            let kind = (self.timing, TriggerEvent::Update);
+            let given = context.call_row_triggers(&self.table, kind, rows)?;
             let Some(given) = given else { return Ok(None) };
+            if self.table.is_view {
+                return Ok(Some(given));
+            }
             new = given;
             changed.extend((0..new.len()).filter(|at| old[*at] != new[*at]));
         }
@@ -199,14 +222,18 @@ impl<'a> RowChanges<'a> {
         context: &Context,
     ) -> Result<bool> {
         let rows = TriggerRows { old: Some(old), new: None, assigned: &[] };
-        if context.has_row_triggers(&self.table, TriggerTiming::Before) {
-            refuse_changed((&self.table, &key), self.done, context)?;
+        if context.has_row_triggers(&self.table, self.timing) {
+            self.refuse_changed(&key, context)?;
             self.writer.flush(context)?;
-            if context.call_before_row(&self.table, TriggerEvent::Delete, rows)?.is_none() {
+            let kind = (self.timing, TriggerEvent::Delete);
+            if context.call_row_triggers(&self.table, kind, rows)?.is_none() {
                 return Ok(false);
             }
+            if self.table.is_view {
+                return Ok(true);
+            }
         }
-        refuse_changed((&self.table, &key), self.done, context)?;
+        self.refuse_changed(&key, context)?;
         let previous = previous(&self.table, &mut self.cells);
         self.writer.delete((key, old), previous, context)?;
         context.row_changed(&self.table, rows)?;

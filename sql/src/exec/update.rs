@@ -33,8 +33,13 @@ pub(super) fn run(plan: &RowChangePlan, context: &Arc<Context>) -> Result<Modify
             }
         }
         changes.writer.flush_row(&target.key, context)?;
-        let taken =
-            take_target(table, (&mut target, change), &recheck, &mut changes.cells, context)?;
+        let taken = match table.is_view {
+            // The plan yields whole rows, which are not locked.
+            true => Some(std::mem::take(&mut target.extra)),
+            false => {
+                take_target(table, (&mut target, change), &recheck, &mut changes.cells, context)?
+            }
+        };
         let Some(mut row) = taken else { continue };
         match &plan.assignments {
             Some(assignments) => {

@@ -105,8 +105,9 @@ pub enum Logical {
         /// Boolean predicate over the input.
         predicate: Expr,
     },
-    /// Rows that the statement may see, filtered by row-level security policies. A condition above
-    /// the node moves below it only if it is leakproof: others must not see more rows.
+    /// Rows that the statement may see: filtered by row-level security policies, or those of a view
+    /// with `security_barrier`. A condition above the node moves below it only if it is leakproof:
+    /// others must not see more rows.
     Barrier {
         /// The filtered rows.
         input: Box<Logical>,

@@ -63,7 +63,6 @@ const HINTS: &[(&str, &str)] = &[
     ("a length in octets", "Use bytea; a CHECK on octet_length() can limit it."),
     ("a modified *", "List the columns."),
     ("an exclusion constraint", "Use UNIQUE, if the operators are =."),
-    ("option security_barrier of a view", "Omit it, or copy the rows to another table."),
 ];
 
 /// The result of parsing.

@@ -75,14 +75,16 @@ impl TokenCursor<'_> {
         };
         let invalid =
             |message: String| ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None);
-        Ok(match self.unset_view_option(&option.name)? {
-            ViewOption::SecurityInvoker(_) => {
-                let value = boolean(&value).ok_or_else(|| {
-                    let name = &option.name.value;
-                    invalid(format!("invalid value for boolean option \"{name}\": {value}"))
-                })?;
-                ViewOption::SecurityInvoker(Some(value))
+        let flag = || match boolean(&value) {
+            Some(flag) => Ok(Some(flag)),
+            None => {
+                let name = &option.name.value;
+                Err(invalid(format!("invalid value for boolean option \"{name}\": {value}")))
             }
+        };
+        Ok(match self.unset_view_option(&option.name)? {
+            ViewOption::SecurityInvoker(_) => ViewOption::SecurityInvoker(flag()?),
+            ViewOption::SecurityBarrier(_) => ViewOption::SecurityBarrier(flag()?),
             ViewOption::Check(_) => match value.as_str() {
                 "local" => ViewOption::Check(Some(CheckOption::Local)),
                 "cascaded" => ViewOption::Check(Some(CheckOption::Cascaded)),
@@ -101,10 +103,7 @@ impl TokenCursor<'_> {
         match name.value.as_str() {
             "check_option" => Ok(ViewOption::Check(None)),
             "security_invoker" => Ok(ViewOption::SecurityInvoker(None)),
-            "security_barrier" => {
-                let construct = format!("option {} of a view", name.value);
-                Err(ParseError::unsupported(construct, name.position))
-            }
+            "security_barrier" => Ok(ViewOption::SecurityBarrier(None)),
             other => {
                 let message = format!("unrecognized parameter \"{other}\"");
                 Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None))

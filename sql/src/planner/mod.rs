@@ -254,7 +254,8 @@ fn target_rows(
     aids: PlannerInputs<'_>,
 ) -> TargetRows {
     let types = source.column_types();
-    let extra = table.columns.len()..types.len();
+    // A view has no key: its whole rows are read.
+    let extra = if table.is_view { 0 } else { table.columns.len() }..types.len();
     let columns: Vec<usize> = table.key_columns().chain(extra.clone()).collect();
     let node = plan_rows(
         Logical::Project {

@@ -385,7 +385,7 @@ fn action(check: &ReferenceCheck) -> ReferentialAction {
 /// Returns the written tables and those that referential actions write to; empty if there is no
 /// foreign key, no deferrable UNIQUE constraint and no trigger.
 fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
-    let written = tables.iter().filter_map(|table| catalog.table_stored(*table));
+    let written = tables.iter().filter_map(|table| catalog.target(*table));
     let mut found: Vec<Arc<Table>> = written.cloned().collect();
     let is_concerned = |table: &Arc<Table>| {
         !table.foreign_keys.is_empty()

@@ -339,7 +339,7 @@ impl CatalogObjects {
                 (NAMESPACE, schema_oid_of(schema), 0)
             }
             CommentSubjectKey::Trigger(table, name) => {
-                let trigger = catalog.table(*table)?.trigger(name)?;
+                let trigger = catalog.table_or_view(*table)?.trigger(name)?;
                 (TRIGGER, user_oid(trigger.record.number), 0)
             }
             CommentSubjectKey::Policy(table, name) => {

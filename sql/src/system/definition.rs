@@ -566,7 +566,7 @@ pub(super) fn rule(
 /// `pg_get_triggerdef` of a trigger by its OID.
 pub(super) fn trigger(trigger: u32, reader: DeparseContext<'_>, layout: Layout) -> Option<String> {
     let catalog = reader.catalog;
-    let tables = catalog.tables();
+    let tables = catalog.with_triggers();
     let of = |table: &Table| {
         table.triggers.iter().find(|one| user_oid(one.record.number) == trigger).cloned()
     };

@@ -30,6 +30,7 @@ use crate::system::catalog_objects::{
 };
 use crate::system::definition::{self, qualified};
 use crate::system::relation_definitions::PG_CATALOG;
+use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::view_cache::SystemViewCache;
 use crate::system::views::{DefinitionContext, roles, timestamptz};
@@ -219,7 +220,9 @@ fn updatable(
     let snapshot = SystemViewCache::of(&source.catalog);
     let of = relation.map(|one| snapshot.updatable(&source.catalog, one));
     if function == "pg_relation_is_updatable" {
-        return int4(of.map_or(0, |of| of.events()));
+        let with_triggers = arguments.get(1).and_then(Datum::as_bool) == Some(true);
+        let of_triggers = relation.filter(|_| with_triggers).map_or(0, Updatable::trigger_events);
+        return int4(of.map_or(0, |of| of.events()) | of_triggers);
     }
     let number = arguments[1].as_i64().unwrap_or_default();
     Datum::Bool(number > 0 && of.is_some_and(|of| of.has_column(number)))

@@ -157,6 +157,7 @@ pub(super) fn class(
                 || !table.foreign_keys.is_empty()
                 || catalog.referencing(table.oid).next().is_some()
         }
+        SystemRelationKind::View(view) => !view.triggers.is_empty(),
         _ => false,
     };
     let (is_secured, is_forced) = relation.row_security();
@@ -953,10 +954,11 @@ pub(super) fn statistics(shape: &RelationDefinition, catalog: &Catalog, role: u3
 
 /// Returns the rows of `pg_trigger`.
 fn triggers(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
-    let tables = catalog.tables();
-    let triggers =
-        tables.iter().flat_map(|table| table.triggers.iter().map(move |one| (table, one)));
-    triggers.map(|(table, trigger)| trigger_row(shape, table, trigger)).collect()
+    let rows_of = |table: &Arc<Table>| {
+        let row = |trigger: &Arc<Trigger>| trigger_row(shape, table, trigger);
+        table.triggers.iter().map(row).collect::<Vec<Row>>()
+    };
+    catalog.with_triggers().into_iter().flat_map(rows_of).collect()
 }
 
 fn trigger_row(shape: &RelationDefinition, table: &Table, trigger: &Trigger) -> Row {

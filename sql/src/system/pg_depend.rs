@@ -141,7 +141,7 @@ fn of_constraints(objects: &CatalogObjects, all: &mut Vec<(ObjectAddress, Object
 
 /// Adds the dependencies of triggers on their tables and columns; those on functions are tracked.
 fn of_triggers(catalog: &Catalog, all: &mut Vec<(ObjectAddress, ObjectAddress, char)>) {
-    for table in catalog.tables() {
+    for table in catalog.with_triggers() {
         for trigger in &table.triggers {
             let itself = (TRIGGER, user_oid(trigger.record.number), 0);
             all.push((itself, (CLASS, user_oid(table.oid), 0), 'a'));
@@ -267,7 +267,7 @@ fn address_of(
             (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
         }
         Object::Trigger(table, name) => {
-            let trigger = catalog.table(*table)?.trigger(name)?;
+            let trigger = catalog.table_or_view(*table)?.trigger(name)?;
             (TRIGGER, user_oid(trigger.record.number), 0)
         }
         Object::Policy(table, name) => {

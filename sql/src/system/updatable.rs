@@ -1,6 +1,7 @@
 //! Updatability of relations, for `information_schema` and the functions
 //! `pg_relation_is_updatable` and `pg_column_is_updatable`.
 
+use crate::ast::TriggerEvent;
 use crate::binder;
 use crate::catalog::Catalog;
 use crate::system::SystemNames;
@@ -45,6 +46,17 @@ impl Updatable {
             Updatable::Columns(columns) if !columns.contains(&true) => DELETE,
             _ => UPDATE | INSERT | DELETE,
         }
+    }
+
+    /// Returns the bit mask of the commands of a view that INSTEAD OF triggers execute.
+    pub(super) fn trigger_events(relation: &SystemRelation) -> i32 {
+        let SystemRelationKind::View(view) = &relation.kind else { return 0 };
+        let events = [
+            (TriggerEvent::Update, UPDATE),
+            (TriggerEvent::Insert, INSERT),
+            (TriggerEvent::Delete, DELETE),
+        ];
+        events.into_iter().filter(|(event, _)| view.has_instead(*event)).map(|(_, bit)| bit).sum()
     }
 
     /// Returns true if a column is updatable, by its attribute number.

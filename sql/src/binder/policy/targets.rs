@@ -30,6 +30,9 @@ impl Binder<'_> {
         plan: &mut Logical,
         (command, returns): (PolicyCommand, bool),
     ) -> Result<Option<Expr>> {
+        if written.table.is_view {
+            return Ok(None);
+        }
         let reads = returns || self.reads_target(written);
         let commands = [command, PolicyCommand::Select];
         let commands = if reads { &commands[..] } else { &commands[..1] };

@@ -139,12 +139,15 @@ impl Object {
 
     /// Returns the objects that it is a part of.
     pub fn wholes(&self) -> impl Iterator<Item = Object> + use<> {
-        let (whole, column) = match self {
+        let (whole, other) = match self {
             Object::Column(table, _)
             | Object::Index(table, _)
             | Object::Constraint(table, _)
-            | Object::Trigger(table, _)
             | Object::Policy(table, _) => (Some(Object::Whole(ObjectId::Table(*table))), None),
+            Object::Trigger(number, _) => (
+                Some(Object::Whole(ObjectId::Table(*number))),
+                Some(Object::Whole(ObjectId::View(*number))),
+            ),
             Object::Default(table, column) => (
                 Some(Object::Whole(ObjectId::Table(*table))),
                 Some(Object::Column(*table, *column)),
@@ -152,7 +155,7 @@ impl Object {
             Object::Attribute(number, _) => (Some(Object::Whole(ObjectId::Type(*number))), None),
             _ => (None, None),
         };
-        whole.into_iter().chain(column)
+        whole.into_iter().chain(other)
     }
 
     /// Returns whether it is a part of another object.
@@ -184,7 +187,12 @@ impl Object {
                 format!("constraint {name} on table {}", without_kind(number))
             }
             Object::Trigger(number, name) => {
-                format!("trigger {name} on table {}", without_kind(number))
+                let known = match catalog.table(*number) {
+                    Some(_) => ObjectId::Table(*number),
+                    None => ObjectId::View(*number),
+                };
+                let on = Object::Whole(known).describe(catalog, path);
+                format!("trigger {name} on {on}")
             }
             Object::Policy(number, name) => {
                 format!("policy {name} on table {}", without_kind(number))

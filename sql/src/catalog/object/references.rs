@@ -190,10 +190,13 @@ impl Catalog {
                 keys.extend(names.map(|one| ReferenceKey::TypeName(one.name.into())));
             }
         }
-        if let Some(CatalogObject::Table(table, _)) = self.object(entry) {
-            let functions = table.triggers.iter().map(|one| one.record.function);
-            keys.extend(functions.map(ReferenceKey::TriggerFunction));
-        }
+        let triggers = match self.object(entry) {
+            Some(CatalogObject::Table(table, _)) => table.triggers.as_slice(),
+            Some(CatalogObject::View(view)) => view.triggers.as_slice(),
+            _ => &[],
+        };
+        let functions = triggers.iter().map(|one| one.record.function);
+        keys.extend(functions.map(ReferenceKey::TriggerFunction));
         let relations: Vec<u32> = match self.object(entry) {
             Some(CatalogObject::Table(table, _)) => table
                 .foreign_keys
@@ -241,7 +244,9 @@ impl Catalog {
     pub fn tables_with_trigger_of(&self, function: u32) -> impl Iterator<Item = &Arc<Table>> {
         let entries = self.with_reference(ReferenceKey::TriggerFunction(function));
         entries.filter_map(|entry| match entry {
-            CatalogEntry::Object(ObjectId::Table(table)) => self.table(*table),
+            CatalogEntry::Object(ObjectId::Table(number) | ObjectId::View(number)) => {
+                self.table_or_view(*number)
+            }
             _ => None,
         })
     }
@@ -369,6 +374,7 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
             found.extend(roles.filter(|role| *role != PUBLIC_ROLE));
         }
         Some(CatalogObject::View(view)) => {
+            found.extend(view.triggers.iter().map(|one| one.record.function));
             found.extend(view.relations.iter().map(|relation| relation.oid));
         }
         Some(CatalogObject::Sequence(sequence)) => {
@@ -390,6 +396,9 @@ fn declared(catalog: &Catalog, entry: &CatalogEntry) -> Vec<u32> {
     if let CatalogEntry::Quota(QuotaSubject::Table(table)) | CatalogEntry::Statistics(table) = entry
     {
         found.extend(catalog.table_stored(*table).map(|table| table.oid));
+    }
+    if let CatalogEntry::Quota(QuotaSubject::Schema(schema)) = entry {
+        found.push(*schema);
     }
     found
 }

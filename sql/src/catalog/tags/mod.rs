@@ -103,7 +103,7 @@ tagged_enum!(CoprocessorKind { 0 Observer, 1 Endpoint });
 
 tagged_fields!(ViewRecord {
     1 oid, 2 schema, 3 name, 4 columns, 5 text, 6 relations, 7 search_path, 8 check_option,
-    9 security_invoker,
+    9 security_invoker, 10 triggers, 11 security_barrier,
 } unknown);
 tagged_fields!(ViewColumnRecord { 1 name, 2 type_oid, 3 modifier, 4 default } unknown);
 tagged_fields!(ViewRelation { 1 schema, 2 name, 3 oid, 4 columns, 5 used } unknown);

@@ -269,6 +269,8 @@ fn view() -> ViewRecord {
         search_path: vec![text("public")],
         check_option: Some(CheckOption::Cascaded),
         security_invoker: Some(true),
+        triggers: vec![trigger()],
+        security_barrier: Some(false),
         unknown: unknown(),
     }
 }

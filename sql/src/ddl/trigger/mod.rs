@@ -18,9 +18,9 @@ use crate::catalog::access::privilege::{EXECUTE, TRIGGER};
 use crate::catalog::comment::CommentSubjectKey;
 use crate::catalog::function::Function;
 use crate::catalog::object::Object;
-use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::catalog::trigger::{TriggerRecord, no_trigger};
+use crate::catalog::view::View;
 use crate::catalog::{Catalog, CatalogRelation};
 use crate::ddl::alter_column::column_of;
 use crate::ddl::user_type::stored_text;
@@ -42,7 +42,10 @@ impl Ddl<'_> {
         let table = self.table_with_triggers(&catalog, &create.table)?;
         self.check_held(&catalog, AccessSubject::Relation(table.oid), TRIGGER)?;
         self.lock_table(table.id, TableLockMode::ShareRowExclusive)?;
-        check_form(&table.name, create)?;
+        match table.is_view {
+            true => check_form_of_view(&table.name, create)?,
+            false => check_form(&table.name, create)?,
+        }
         check_transitions(create)?;
         let referenced = match &create.referenced {
             Some(name) => Some(self.table(&catalog, name)?.oid),
@@ -51,11 +54,10 @@ impl Ddl<'_> {
         let condition = self.trigger_condition(&catalog, &table, create)?;
         let function = self.trigger_function(&catalog, &create.function)?;
         self.check_held(&catalog, AccessSubject::Function(function.record.number), EXECUTE)?;
-        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let name = &create.name.value;
-        let known = record.triggers.iter().position(|one| one.name == *name);
-        if let Some(at) = known {
-            let is_constraint = record.triggers[at].is_constraint;
+        let known = table.trigger(name).map(|trigger| &trigger.record);
+        if let Some(known) = known {
+            let is_constraint = known.is_constraint;
             if !create.or_replace || is_constraint {
                 let what =
                     if create.or_replace { "is a constraint trigger" } else { "already exists" };
@@ -63,7 +65,7 @@ impl Ddl<'_> {
             }
         }
         let number = match known {
-            Some(at) => record.triggers[at].number,
+            Some(known) => known.number,
             None => self.take_ids(1)?,
         };
         let transition = |is_new: bool| {
@@ -88,12 +90,16 @@ impl Ddl<'_> {
             referenced,
             unknown: Default::default(),
         };
-        match known {
-            Some(at) => record.triggers[at] = trigger,
-            None => record.triggers.push(trigger),
-        }
+        let put = |triggers: &mut Vec<TriggerRecord>| match triggers
+            .iter_mut()
+            .find(|one| one.number == number)
+        {
+            Some(known) => *known = trigger,
+            None => triggers.push(trigger),
+        };
         // The privilege TRIGGER suffices.
-        self.with_others(|ddl| ddl.store_changed(&table, record))
+        let mode = TableLockMode::ShareRowExclusive;
+        self.with_others(|ddl| ddl.change_trigger_records(table.oid, (mode, false), put))
     }
 
     /// Checks that the current role has a privilege on an object.
@@ -119,10 +125,7 @@ impl Ddl<'_> {
             Some(CatalogRelation::Index(..) | CatalogRelation::PrimaryKey(_)) => {
                 Err(of_kind("indexes"))
             }
-            Some(CatalogRelation::View(_)) => Err(Error::not_supported(
-                "a trigger on a view",
-                "Create the trigger on the table that the view reads.",
-            )),
+            Some(CatalogRelation::View(view)) => Ok(Arc::clone(view.as_table())),
             None => Err(no_table(catalog, name, &self.path)),
         }
     }
@@ -175,6 +178,7 @@ impl Ddl<'_> {
         };
         let table = match relation {
             CatalogRelation::Table(table) => Some(Arc::clone(table)),
+            CatalogRelation::View(view) => Some(Arc::clone(view.as_table())),
             _ => None,
         };
         let found = table.filter(|table| table.trigger(name).is_some());
@@ -195,7 +199,8 @@ impl Ddl<'_> {
 
     fn rename_trigger(&mut self, rename: &RenameTrigger) -> Result<()> {
         let catalog = self.catalog();
-        let table = self.table(&catalog, &rename.table)?;
+        let table = self.table_with_triggers(&catalog, &rename.table)?;
+        self.check_owns(&catalog, &Object::Trigger(table.oid, rename.name.value.clone()))?;
         let (from, to) = (&rename.name.value, &rename.to.value);
         if table.trigger(from).is_none() {
             return Err(no_trigger(from, &table.name));
@@ -205,11 +210,33 @@ impl Ddl<'_> {
         }
         let key = |name: &String| CommentSubjectKey::Trigger(table.oid, name.clone());
         self.move_comment(key(from), key(to))?;
-        self.change_record(table.oid, |_, record| {
-            for one in record.triggers.iter_mut().filter(|one| one.name == *from) {
+        let mode = TableLockMode::AccessExclusive;
+        self.change_trigger_records(table.oid, (mode, false), |triggers| {
+            for one in triggers.iter_mut().filter(|one| one.name == *from) {
                 one.name.clone_from(to);
             }
         })
+    }
+
+    /// Changes the triggers of a table or view, as [`Ddl::change_left`] does.
+    pub(super) fn change_trigger_records(
+        &mut self,
+        oid: u32,
+        (mode, fail_late): (TableLockMode, bool),
+        change: impl FnOnce(&mut Vec<TriggerRecord>),
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        if catalog.table(oid).is_some() {
+            return self.change_left((oid, mode), fail_late, |_, record| {
+                change(&mut record.triggers);
+            });
+        }
+        let Some(view) = catalog.view(oid) else { return Ok(()) };
+        self.lock_table(view.as_table().id, mode)?;
+        let mut records = view.trigger_records();
+        change(&mut records);
+        let triggers = View::sorted_triggers(records);
+        self.store_view(View { triggers, ..View::clone(view) })
     }
 }
 
@@ -223,6 +250,40 @@ fn check_form(table: &str, create: &CreateTrigger) -> Result<()> {
         bail!(FEATURE_NOT_SUPPORTED: "TRUNCATE FOR EACH ROW triggers are not supported");
     }
     Ok(())
+}
+
+/// Checks that a view can have a trigger of this form.
+fn check_form_of_view(view: &str, create: &CreateTrigger) -> Result<()> {
+    let refused = |detail: &str| err!(WRONG_OBJECT_TYPE: "\"{view}\" is a view"; detail detail);
+    let is_instead = create.timing == TriggerTiming::InsteadOf;
+    if create.is_row && !is_instead {
+        return Err(refused("Views cannot have row-level BEFORE or AFTER triggers."));
+    }
+    if create.events.contains(&TriggerEvent::Truncate) {
+        return Err(refused("Views cannot have TRUNCATE triggers."));
+    }
+    let unsupported = |what: &str| Err(err!(FEATURE_NOT_SUPPORTED: "INSTEAD OF triggers {what}"));
+    match create {
+        _ if !is_instead => {}
+        CreateTrigger { is_row: false, .. } => return unsupported("must be FOR EACH ROW"),
+        CreateTrigger { condition: Some(_), .. } => {
+            return unsupported("cannot have WHEN conditions");
+        }
+        CreateTrigger { columns, .. } if !columns.is_empty() => {
+            return unsupported("cannot have column lists");
+        }
+        _ => {}
+    }
+    if !create.transitions.is_empty() {
+        return Err(refused("Triggers on views cannot have transition tables."));
+    }
+    match create.condition {
+        Some(_) => Err(Error::not_supported(
+            "WHEN of a trigger on a view",
+            "Test the condition in the function of the trigger.",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks REFERENCING.

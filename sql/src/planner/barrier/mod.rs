@@ -1,4 +1,5 @@
-//! Security barriers: the rows that row-level security policies let through.
+//! Security barriers: the rows that row-level security policies, and views with `security_barrier`,
+//! let through.
 //!
 //! A condition of the statement moves below a [`Logical::Barrier`] only if it is leakproof: it has
 //! no effect other than its value, and raises no error that depends on its operands. All others,

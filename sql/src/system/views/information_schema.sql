@@ -186,8 +186,13 @@ select current_database() as table_catalog, nspname as table_schema, relname as 
     end as check_option,
     case when events & 20 = 20 then 'YES' else 'NO' end as is_updatable,
     case when events & 8 = 8 then 'YES' else 'NO' end as is_insertable_into,
-    'NO' as is_trigger_updatable, 'NO' as is_trigger_deletable, 'NO' as is_trigger_insertable_into
-from information_schema._relations
+    case when exists (select 1 from pg_trigger where tgrelid = r.oid and tgtype & 81 = 81) then 'YES' else 'NO' end
+        as is_trigger_updatable,
+    case when exists (select 1 from pg_trigger where tgrelid = r.oid and tgtype & 73 = 73) then 'YES' else 'NO' end
+        as is_trigger_deletable,
+    case when exists (select 1 from pg_trigger where tgrelid = r.oid and tgtype & 69 = 69) then 'YES' else 'NO' end
+        as is_trigger_insertable_into
+from information_schema._relations r
 where relkind = 'v';
 
 create view information_schema.view_table_usage as
