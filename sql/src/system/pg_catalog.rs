@@ -143,11 +143,11 @@ pub(super) fn class(
             (method, entries.map_or(-1.0, |entries| entries as f32), 0, false)
         }
         SystemRelationKind::PrimaryKey(table) => (BTREE, rows(table), 0, false),
-        SystemRelationKind::View(_) => (0, -1.0, 0, false),
         SystemRelationKind::Sequence(_) => (0, 1.0, 0, false),
-        SystemRelationKind::Composite(_) => (0, -1.0, 0, false),
         SystemRelationKind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
-        SystemRelationKind::System(_) => (0, -1.0, 0, false),
+        SystemRelationKind::View(_)
+        | SystemRelationKind::Composite(_)
+        | SystemRelationKind::System(_) => (0, -1.0, 0, false),
     };
     // In PostgreSQL, triggers enforce foreign keys; clients read `pg_constraint` only if
     // `relhastriggers` is true.

@@ -115,7 +115,7 @@ impl Catalog {
 
     /// Returns the tables and views that have triggers, by schema and name.
     pub fn with_triggers(&self) -> Vec<&Arc<Table>> {
-        let views = self.views().into_iter().filter(|view| !view.triggers.is_empty());
+        let views = self.views().filter(|view| !view.triggers.is_empty());
         let views = views.map(|view| view.as_table());
         let tables = self.tables_by_age().filter(|table| !table.triggers.is_empty());
         let mut all: Vec<_> = tables.chain(views).collect();
