@@ -114,6 +114,20 @@ pub(super) fn rows(
     })
 }
 
+/// Returns `relhastriggers`. In PostgreSQL, triggers enforce foreign keys; clients read
+/// `pg_constraint` only if it is true.
+fn has_triggers(relation: &SystemRelationKind, catalog: &Catalog) -> bool {
+    match relation {
+        SystemRelationKind::Table(table) => {
+            !table.triggers.is_empty()
+                || !table.foreign_keys.is_empty()
+                || catalog.referencing(table.oid).next().is_some()
+        }
+        SystemRelationKind::View(view) => !view.triggers.is_empty(),
+        _ => false,
+    }
+}
+
 /// Returns the `pg_class` row of a relation. `portable` leaves out the options that PostgreSQL
 /// does not know.
 pub(super) fn class(
@@ -149,17 +163,7 @@ pub(super) fn class(
         | SystemRelationKind::Composite(_)
         | SystemRelationKind::System(_) => (0, -1.0, 0, false),
     };
-    // In PostgreSQL, triggers enforce foreign keys; clients read `pg_constraint` only if
-    // `relhastriggers` is true.
-    let refers = match &relation.kind {
-        SystemRelationKind::Table(table) => {
-            !table.triggers.is_empty()
-                || !table.foreign_keys.is_empty()
-                || catalog.referencing(table.oid).next().is_some()
-        }
-        SystemRelationKind::View(view) => !view.triggers.is_empty(),
-        _ => false,
-    };
+    let has_triggers = has_triggers(&relation.kind, catalog);
     let (is_secured, is_forced) = relation.row_security();
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
@@ -189,7 +193,7 @@ pub(super) fn class(
         ("relnatts", int2(relation.last_column())),
         ("relchecks", int2(checks)),
         ("relhasrules", Datum::Bool(matches!(kind, 'v' | 'm'))),
-        ("relhastriggers", Datum::Bool(refers)),
+        ("relhastriggers", Datum::Bool(has_triggers)),
         ("relrowsecurity", Datum::Bool(is_secured)),
         ("relforcerowsecurity", Datum::Bool(is_forced)),
         ("relispopulated", Datum::Bool(relation.is_populated())),
