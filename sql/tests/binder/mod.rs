@@ -166,6 +166,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         client_timestamps: false,
         cell_ttl: false,
         kind: sql::catalog::record::TableKind::Ordinary,
+        is_view: false,
         oid: id.0,
         id,
         schema: "public".to_owned(),

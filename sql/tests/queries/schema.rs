@@ -34,17 +34,21 @@ fn key_column(column: usize, order: Option<SortOrder>, nulls: &Option<NullsOrder
     KeyColumn { column, descending, nulls_first }
 }
 
+/// Returns the columns of the primary key.
+fn primary_key(create: &CreateTable) -> &[sql::ast::KeyColumn] {
+    let written = create.constraints.iter().find_map(|constraint| match &constraint.kind {
+        ConstraintKind::PrimaryKey(key) => Some(key),
+        _ => None,
+    });
+    written.unwrap()
+}
+
 /// Returns the table of a CREATE TABLE. Options: `salt_buckets`, `regions` (for integer keys).
 pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     let name = create.name.name.value.clone();
     let position =
         |wanted: &str| create.columns.iter().position(|one| one.name.name.value == wanted).unwrap();
-    let written = create.constraints.iter().find_map(|constraint| match &constraint.kind {
-        ConstraintKind::PrimaryKey(key) => Some(key),
-        _ => None,
-    });
-    let key: Vec<KeyColumn> = written
-        .unwrap()
+    let key: Vec<KeyColumn> = primary_key(create)
         .iter()
         .map(|one| key_column(position(&one.name.name.value), Some(one.order), &one.nulls))
         .collect();
@@ -95,6 +99,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         client_timestamps: false,
         cell_ttl: false,
         kind: sql::catalog::record::TableKind::Ordinary,
+        is_view: false,
         oid: id.0,
         id,
         schema: "public".to_owned(),
