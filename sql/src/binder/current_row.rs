@@ -34,7 +34,7 @@ impl Binder<'_> {
     /// Returns the condition for the current row of a cursor: its key equals parameters, which the
     /// session sets.
     fn is_current(&mut self, written: &UpdateTarget, cursor: &Ident) -> Result<Expr> {
-        if !written.has_timestamp() {
+        if !written.is_table() {
             bail!(FEATURE_NOT_SUPPORTED: "WHERE CURRENT OF on a view is not implemented");
         }
         if self.frame.is_some() {

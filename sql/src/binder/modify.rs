@@ -134,7 +134,7 @@ impl Binder<'_> {
         let (mut assignments, predicate) = bound;
         let width = written.table.columns.len();
         let values = assignments.iter().map(|assignment| &assignment.value);
-        let has_timestamp = written.has_timestamp() && values.chain(&predicate).any(reads(width));
+        let has_timestamp = written.is_table() && values.chain(&predicate).any(reads(width));
         if !has_timestamp {
             drop_timestamp(&mut rows, width);
         }
@@ -201,7 +201,7 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_selection(&written, delete.selection.as_ref());
         let (predicate, mut level) = self.in_new_level(scope, Clause::Where, bind)?;
         let width = written.table.columns.len();
-        let has_timestamp = written.has_timestamp() && predicate.iter().any(reads(width));
+        let has_timestamp = written.is_table() && predicate.iter().any(reads(width));
         if !has_timestamp {
             drop_timestamp(&mut rows, width);
         }
@@ -246,7 +246,7 @@ impl Binder<'_> {
             None => None,
             Some(ast::Selection::CurrentOf(_)) => return Err(unlimited(position)),
         };
-        let has_key = !written.is_view() && written.table.row_id_column().is_none();
+        let has_key = written.is_table() && written.table.row_id_column().is_none();
         if !has_key || !delete.using.is_empty() {
             return Err(unlimited(position));
         }

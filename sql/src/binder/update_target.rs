@@ -155,7 +155,7 @@ impl UpdateTarget {
         self.through.is_some()
     }
 
-    /// Returns whether `_timestamp` follows the columns in the rows to change.
+    /// Returns whether the statement names the table itself, whose rows have keys and `_timestamp`.
     pub(super) fn has_timestamp(&self) -> bool {
         !self.is_view() && !self.table.is_view
     }
