@@ -156,7 +156,7 @@ impl UpdateTarget {
     }
 
     /// Returns whether the statement names the table itself, whose rows have keys and `_timestamp`.
-    pub(super) fn has_timestamp(&self) -> bool {
+    pub(super) fn is_table(&self) -> bool {
         !self.is_view() && !self.table.is_view
     }
 

@@ -83,6 +83,7 @@ use types::text::TextStyle;
 use crate::ast::{self, ObjectKind};
 use crate::binder::{NameContext, SystemCatalog};
 use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::owner_context::as_owner;
 use crate::catalog::access::role::SessionRoles;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
 use crate::catalog::object::Object;
@@ -373,11 +374,12 @@ impl Ddl<'_> {
             let of = (table.oid, index.oid);
             let claim = self.engine.claim_build(catalog, of, (self.process_id, command));
             let unseen = BuildProgress::default();
+            let context = as_owner(&self.eval, catalog, table.oid);
             let environment = BuildEnvironment {
                 store: self.engine.store(),
                 transaction: self.transaction,
                 scratch: Arc::new(ScratchArea(self.engine.spill.begin(temp_file_limit))),
-                context: &self.eval,
+                context: &context,
                 progress: claim.as_ref().map_or(&unseen, BuildClaim::progress),
             };
             index_build(&environment, table.id, &index.spec)?;

@@ -43,6 +43,7 @@ use store::{
 use types::expr::EvalContext;
 
 use crate::catalog::Catalog;
+use crate::catalog::access::owner_context::as_owner;
 use crate::catalog::record::{encode, object_key};
 use crate::catalog::table::Index;
 use crate::error::{Error, Result};
@@ -315,6 +316,7 @@ impl IndexFollowers {
             catalog_table: self.catalog_table,
             now: &now,
             changed: &changed,
+            catalog: &catalog,
             context,
             cancelled,
         };
@@ -412,6 +414,7 @@ struct FollowRound<'a> {
     catalog_table: TableId,
     now: &'a StatementView,
     changed: &'a ChangedRows,
+    catalog: &'a Catalog,
     context: &'a EvalContext,
     cancelled: &'a Arc<AtomicBool>,
 }
@@ -450,9 +453,10 @@ impl FollowRound<'_> {
         let observers: Vec<IndexObserver> = observers.collect();
         let before = transaction.reader_of(&group.before, group.base_table)?;
         let after = transaction.reader_of(self.now, group.base_table)?;
+        let context = as_owner(self.context, self.catalog, group.table);
         let follow = |rows: &[Vec<u8>]| {
             transaction.check_cancelled()?;
-            follow_rows(&observers, (&before, &after), rows, self.context, |index, mutations| {
+            follow_rows(&observers, (&before, &after), rows, &context, |index, mutations| {
                 transaction.mutate(index, mutations)
             })
         };

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::analyze;
 use crate::ast;
 use crate::catalog::Catalog;
+use crate::catalog::access::owner_context::as_owner;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Result, sqlstate};
+use crate::exec;
 use crate::session::Session;
 
 /// Auto-analyze thresholds, in rows and as a fraction of the analysed rows: PostgreSQL's
@@ -77,6 +79,8 @@ impl Session {
         self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, Vec::new());
+        let eval = as_owner(&context.eval, &self.catalog(), table.oid);
+        let context = exec::Context { eval, ..context };
         let turn = open.transaction.turn();
         let statistics = analyze::analyze(table, estimate, context)?;
         drop(turn);

@@ -1,8 +1,12 @@
 //! REFRESH MATERIALIZED VIEW: replacement of a view's rows by those of its query.
 
+use std::sync::Arc;
+
 use types::Datum;
 
 use crate::ast::Refresh;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::role::SessionRole;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::exec;
@@ -15,6 +19,39 @@ const TAG: &str = "REFRESH MATERIALIZED VIEW";
 impl Session {
     /// Replaces the rows of a materialized view by those of its query, or removes them.
     pub(super) fn run_refresh(&mut self, statement: &Refresh) -> Result<()> {
+        let path = self.constants.search_path();
+        let view = self.catalog().find_table(&statement.name, path).map(|table| table.oid);
+        match view {
+            Some(view) => self.as_owner_of(view, |session| session.refresh(statement)),
+            None => self.refresh(statement),
+        }
+    }
+
+    /// Executes a statement as the owner of a relation, if the current role may act as the owner:
+    /// a function of the owner must not act with the privileges of others.
+    fn as_owner_of(
+        &mut self,
+        relation: u32,
+        run: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let (catalog, role) = (self.catalog(), self.current_role());
+        let subject = AccessSubject::Relation(relation);
+        let owner = catalog.access(subject).owner;
+        let other =
+            catalog.role(owner).filter(|_| owner != role && catalog.is_owner(role, subject));
+        let Some(other) = other else { return run(self) };
+        // A rollback restores the settings from the begin of the transaction.
+        self.begin_statement();
+        let roles = Arc::clone(self.settings.roles());
+        self.settings.enter_definer(SessionRole::of(&**other));
+        self.follow_search_path();
+        let done = run(self);
+        self.settings.leave_definer(roles);
+        self.follow_search_path();
+        done
+    }
+
+    fn refresh(&mut self, statement: &Refresh) -> Result<()> {
         let view = self.in_ddl(TAG, |ddl| ddl.begin_refresh(statement))?;
         let planned = match statement.with_data {
             true => Some(

@@ -126,7 +126,7 @@ impl SessionRoutines {
         let called = CallStack { depth: depth + 1, trigger_depth, plans: Some(plans) };
         let (around, settings) = (Arc::clone(&self.around), source.settings.clone());
         let snapshots = SnapshotPolicy::Session;
-        StatementExecutor {
+        let mut work = StatementExecutor {
             environment: around,
             settings,
             open: Some(open),
@@ -134,7 +134,10 @@ impl SessionRoutines {
             snapshots,
             in_script: false,
             primary_only: false,
-        }
+        };
+        // The role may be another one.
+        work.follow_search_path();
+        work
     }
 }
 
@@ -179,6 +182,17 @@ impl SessionRoutines {
 }
 
 impl RoutineExecutor for SessionRoutines {
+    fn for_other_settings(&self) -> Arc<dyn RoutineExecutor> {
+        Arc::new(SessionRoutines {
+            around: Arc::clone(&self.around),
+            seen: self.seen.clone(),
+            view: Arc::clone(&self.view),
+            called: CallStack { plans: None, ..self.called.clone() },
+            inner: Mutex::new(None),
+            session: Mutex::new(None),
+        })
+    }
+
     fn rows(
         &self,
         source: &SystemContext,

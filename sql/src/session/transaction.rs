@@ -96,6 +96,7 @@ pub(crate) struct TransactionConstraints {
 }
 
 /// Transaction state that statements of functions share.
+#[derive(Clone)]
 pub(super) struct SharedTransactionState {
     changes: SharedChanges,
     modes: TransactionModeSet,

@@ -140,6 +140,11 @@ impl Settings {
         Arc::make_mut(&mut self.shared).roles = Arc::new(roles);
     }
 
+    /// Returns to the roles from before [`Settings::enter_definer`].
+    pub fn leave_definer(&mut self, roles: Arc<SessionRoles>) {
+        Arc::make_mut(&mut self.shared).roles = roles;
+    }
+
     /// Sets the roles of a session that a role has opened.
     pub fn open_as(&mut self, catalog: &Catalog, role: SessionRole) {
         self.put_roles(catalog, SessionRoles::of(role), "none");

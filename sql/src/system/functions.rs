@@ -16,6 +16,7 @@ use types::{DataType, Datum, FixedWidthKind, SqlType};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
+use crate::catalog::access::role::SessionRole;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::policy::RowSecurityMode;
@@ -91,6 +92,14 @@ impl CatalogAccess for CatalogNames {
 }
 
 impl CatalogAccess for SystemContext {
+    fn as_role(&self, role: u32) -> Option<Arc<dyn CatalogAccess>> {
+        let role = SessionRole::of(&**self.catalog.role(role)?);
+        let mut settings = self.settings.clone();
+        settings.enter_definer(role);
+        let routines = self.routines.for_other_settings();
+        Some(Arc::new(SystemContext { settings, routines, ..self.clone() }))
+    }
+
     fn call(&self, function: &str, arguments: &[Datum]) -> types::Result<Datum> {
         let snapshot = SystemViewCache::of(&self.catalog);
         call(self, &snapshot.objects, function, arguments).map_err(Error::into_value_error)

@@ -155,6 +155,7 @@ pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, 
 }
 
 /// Context of system views and functions for one statement.
+#[derive(Clone)]
 pub struct SystemContext {
     /// The engine.
     pub engine: Arc<Engine>,
@@ -196,6 +197,9 @@ pub trait RoutineExecutor: Send + Sync {
         routine: &Routine,
         arguments: Vec<Datum>,
     ) -> Result<Vec<Row>>;
+
+    /// Returns an executor for the same statement with other settings.
+    fn for_other_settings(&self) -> Arc<dyn RoutineExecutor>;
 }
 
 impl SystemContext {

@@ -19,6 +19,11 @@ use crate::routine::Routine;
 
 /// The catalog, for one statement of a session.
 pub trait CatalogAccess: Send + Sync {
+    /// Returns the same for a role that functions are executed as; `None` if there is no such role.
+    fn as_role(&self, _role: u32) -> Option<Arc<dyn CatalogAccess>> {
+        None
+    }
+
     /// Calls a function of [`function`](crate::function) by its name. The arguments have the
     /// types of one of its overloads.
     ///

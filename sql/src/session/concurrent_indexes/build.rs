@@ -6,6 +6,7 @@ use std::sync::Arc;
 use coprocessors::index::{IndexFill, index_fill};
 use store::Transaction;
 
+use crate::catalog::access::owner_context::as_owner;
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result, sqlstate};
 use crate::index_builds::{BuildClaim, IndexBuild};
@@ -127,6 +128,7 @@ impl Session {
         };
         self.engine.store().wait_for_commits()?;
         let context = self.eval_context(&self.begin_short(), Vec::new());
+        let context = as_owner(&context, &catalog, build.table);
         let begin = || Arc::clone(&self.begin_short().transaction);
         let first_row = build.next_row.clone();
         let inputs = IndexFill {

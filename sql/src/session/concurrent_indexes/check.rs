@@ -9,6 +9,7 @@ use store::env::process::monotonic_now;
 use types::{Batch, DataType, Datum};
 
 use crate::ast::{Check, CheckTarget, Statement};
+use crate::catalog::access::owner_context::as_owner;
 use crate::catalog::table::{Index, Table};
 use crate::ddl::{self, relation_lock_name};
 use crate::error::{Error, Result};
@@ -168,6 +169,7 @@ impl Session {
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn();
         let context = self.eval_context(open, Vec::new());
+        let context = as_owner(&context, &self.catalog(), table.oid);
         let followed = self.followed_views(statement, index)?;
         let inputs = IndexCheck {
             transaction: &open.transaction,
