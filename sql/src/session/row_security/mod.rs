@@ -1,7 +1,7 @@
 //! Row-level security outside of plans: COPY FROM, and the details of constraint violations.
 //!
 //! As in PostgreSQL, an error does not show the values of a row to a role that policies of its
-//! table apply to: it could learn the keys of rows that it does not see
+//! table apply to, or that may not read all of its columns: it could learn values of other rows
 //! (`BuildIndexValueDescription`, `ExecBuildSlotValueDescription`, `ri_ReportViolation`).
 
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use store::TableId;
 
 use crate::catalog::Catalog;
+use crate::catalog::access::object_access::AccessSubject;
+use crate::catalog::access::privilege::SELECT;
 use crate::catalog::policy::RowSecurityMode;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -52,7 +54,10 @@ impl StatementExecutor {
         };
         let path = self.constants.search_path();
         let (role, mode) = (path.role(), path.row_security());
-        if !tables.iter().any(|table| catalog.has_row_security(table, role, mode)) {
+        let is_secret = |table: &Arc<Table>| {
+            catalog.has_row_security(table, role, mode) || !may_read(&catalog, role, table)
+        };
+        if !tables.iter().any(is_secret) {
             return error;
         }
         let detail = match error.sqlstate == sqlstate::FOREIGN_KEY_VIOLATION {
@@ -61,6 +66,13 @@ impl StatementExecutor {
         };
         Error { detail, ..error }
     }
+}
+
+/// Returns whether a role may read all columns of a table.
+fn may_read(catalog: &Catalog, role: u32, table: &Table) -> bool {
+    let of_table = catalog.privileges_on(role, AccessSubject::Relation(table.oid)).0;
+    let of_column = |at: usize| catalog.column_privileges(role, table.oid, at) & SELECT != 0;
+    of_table & SELECT != 0 || table.visible_columns().all(of_column)
 }
 
 /// Returns the table whose values the detail of a violation shows: for the removal of a referenced
