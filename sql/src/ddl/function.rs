@@ -369,7 +369,7 @@ impl Ddl<'_> {
         let schema = reference.name.schema.as_ref().map(|schema| schema.value.as_str());
         if let Some(schema) = schema
             && !standard_function::SCHEMAS.contains(&schema)
-            && catalog.schema(schema).is_none()
+            && self.path.schema(schema).is_none_or(|name| catalog.schema(name).is_none())
         {
             return Err(no_schema(schema));
         }

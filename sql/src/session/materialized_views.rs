@@ -43,7 +43,7 @@ impl Session {
         // A rollback restores the settings from the begin of the transaction.
         self.begin_statement();
         let roles = Arc::clone(self.settings.roles());
-        self.settings.enter_definer(SessionRole::of(&**other));
+        self.settings.enter_definer(SessionRole::of(other));
         self.follow_search_path();
         let done = run(self);
         self.settings.leave_definer(roles);

@@ -93,7 +93,7 @@ impl CatalogAccess for CatalogNames {
 
 impl CatalogAccess for SystemContext {
     fn as_role(&self, role: u32) -> Option<Arc<dyn CatalogAccess>> {
-        let role = SessionRole::of(&**self.catalog.role(role)?);
+        let role = SessionRole::of(self.catalog.role(role)?);
         let mut settings = self.settings.clone();
         settings.enter_definer(role);
         let routines = self.routines.for_other_settings();

@@ -109,7 +109,7 @@ impl Ddl<'_> {
         let written = &name.name.value;
         if usage == NameUse::Drop
             && let Some(schema) = &name.schema
-            && catalog.schema(&schema.value).is_none()
+            && self.path.schema(&schema.value).is_none_or(|name| catalog.schema(name).is_none())
         {
             return Err(match self.system.view(Some(&schema.value), written) {
                 Some(_) => required_by_system(&format!(
