@@ -56,15 +56,9 @@ fn with_cells(directory: &Path, out: &mut impl Write) -> Result<()> {
     let mut family = FamilyDescriptor::new("text");
     family.versions = 3;
     store.create_table(TableDescriptor {
-        id: NOTES,
-        name: "notes".to_owned(),
-        families: vec![family],
-        region_replication: 1,
-        durability: store::descriptor::Durability::SyncWal,
         split_points: vec![b"m".to_vec()],
-        memstore_flush_bytes: None,
         split: SplitOptions::default(),
-        colocated_with: None,
+        ..TableDescriptor::new(NOTES, "notes", vec![family])
     })?;
 
     // A version may be specified; the default is the time of the commit.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use store::descriptor::{DataBlockEncoding, Durability, SplitOptions};
+use store::descriptor::{DataBlockEncoding, Durability};
 use store::env::ReadFile;
 use store::observer::ObserverContext;
 use store::sorted_load::{ScratchFile, ScratchSpace};
@@ -84,16 +84,11 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u16
         ColumnPlace::Key(_) => 1,
         ColumnPlace::Packed { cell, .. } => cell + 1,
     });
+    let family_count = families.max().unwrap_or(1);
     RowLayout {
-        family_count: families.max().unwrap_or(1),
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        columns,
-        key: key.to_vec(),
         salt_buckets: salt,
         schema_version: 1,
+        ..RowLayout::new(columns, key.to_vec(), family_count)
     }
 }
 
@@ -126,17 +121,11 @@ pub(crate) fn shape(name: &str, columns: &[(&str, DataType)]) -> TableSchema {
         name: name.to_owned(),
         columns: columns.iter().map(of).collect(),
         layout: Arc::new(layout(&types, &[key(0, false)], 0)),
-        descriptor: Arc::new(TableDescriptor {
-            id: TABLE,
-            name: name.to_owned(),
-            families: vec![FamilyDescriptor::new("0")],
-            region_replication: 1,
-            durability: Durability::SyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
-        }),
+        descriptor: Arc::new(TableDescriptor::new(
+            TABLE,
+            name.to_owned(),
+            vec![FamilyDescriptor::new("0")],
+        )),
     }
 }
 
@@ -334,15 +323,9 @@ pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
         _ => vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("f")],
     };
     let descriptor = TableDescriptor {
-        id: TABLE,
-        name: "t".to_owned(),
-        families,
-        region_replication: 1,
         durability: Durability::AsyncWal,
         split_points: vec![split(100), split(200)],
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
+        ..TableDescriptor::new(TABLE, "t".to_owned(), families)
     };
     store.create_table(descriptor).unwrap();
 }

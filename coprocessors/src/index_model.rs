@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use store::descriptor::SplitOptions;
 use store::observer::RegionObserver;
 use store::transaction::{Locking, RowExpectation, TransactionOptions};
 use store::{
@@ -145,15 +144,13 @@ struct Tables {
 
 fn descriptor(id: TableId, families: &[&str], split_points: Vec<Vec<u8>>) -> TableDescriptor {
     TableDescriptor {
-        id,
-        name: format!("t{}", id.0),
-        families: families.iter().map(|name| FamilyDescriptor::new(*name)).collect(),
-        region_replication: 1,
         durability: store::descriptor::Durability::AsyncWal,
         split_points,
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
+        ..TableDescriptor::new(
+            id,
+            format!("t{}", id.0),
+            families.iter().map(|name| FamilyDescriptor::new(*name)).collect(),
+        )
     }
 }
 

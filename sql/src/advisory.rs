@@ -482,7 +482,7 @@ impl Drop for SessionLocks {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use store::descriptor::{Durability, SplitOptions};
+
     use store::transaction::TransactionOptions;
     use store::{FamilyDescriptor, Options, TableDescriptor, TableId};
 
@@ -500,17 +500,7 @@ mod tests {
     const TABLE: TableId = TableId(7);
 
     fn descriptor() -> TableDescriptor {
-        TableDescriptor {
-            id: TABLE,
-            name: "t".to_owned(),
-            families: vec![FamilyDescriptor::new("d")],
-            region_replication: 1,
-            durability: Durability::SyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
-        }
+        TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("d")])
     }
 
     fn world() -> World {

@@ -39,7 +39,6 @@ use coprocessors::registry::{
     TableSchema,
 };
 use coprocessors::violation::CONSTRAINT;
-use store::descriptor::{Durability, SplitOptions};
 use store::env::Env;
 use store::error::Veto;
 use store::observer::{EndpointSeat, Hook, Hooks, ObserverContext, RegionObserver};
@@ -461,33 +460,13 @@ pub(crate) fn duplicate(name: &str, owner: &str) -> Error {
 
 /// Returns a table without columns, for arguments that must not depend on a table.
 fn no_table() -> TableSchema {
-    let layout = RowLayout {
-        columns: Vec::new(),
-        key: Vec::new(),
-        family_count: 0,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
-        schema_version: 0,
-    };
+    let layout = RowLayout::new(Vec::new(), Vec::new(), 0);
     TableSchema {
         id: TableId(0),
         name: "any".to_owned(),
         columns: Vec::new(),
         layout: Arc::new(layout),
-        descriptor: Arc::new(TableDescriptor {
-            id: TableId(0),
-            name: "any".to_owned(),
-            families: Vec::new(),
-            region_replication: 1,
-            durability: Durability::SyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
-        }),
+        descriptor: Arc::new(TableDescriptor::new(TableId(0), "any".to_owned(), Vec::new())),
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use store::descriptor::Durability;
-use store::descriptor::SplitOptions;
 use store::{
     Column, FamilyDescriptor, Options, PutBatch, Store, TableDescriptor, TableId, Timestamp,
 };
@@ -39,15 +38,8 @@ fn main() {
     let store = Store::open(&directory, Options::default()).unwrap();
     store
         .create_table(TableDescriptor {
-            id: TABLE,
-            name: "t".into(),
-            families: vec![FamilyDescriptor::new("f")],
-            region_replication: 1,
             durability,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
+            ..TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("f")])
         })
         .unwrap();
     let start = Instant::now();

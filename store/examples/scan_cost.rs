@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use store::descriptor::Durability;
-use store::descriptor::SplitOptions;
 use store::env::fault::FaultEnv;
 use store::transaction::TransactionOptions;
 use store::{
@@ -31,15 +30,8 @@ fn filled() -> Arc<Store> {
         Options { env: Arc::new(FaultEnv::new(1)), memory_bytes: 256 << 20, ..Options::default() };
     let store = Store::open(Path::new("/data"), options).unwrap();
     let descriptor = TableDescriptor {
-        id: TABLE,
-        name: "t".into(),
-        families: vec![FamilyDescriptor::new("f")],
-        region_replication: 1,
         durability: Durability::SkipWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
+        ..TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("f")])
     };
     store.create_table(descriptor).unwrap();
     for first in (0..ROWS).step_by(1000) {

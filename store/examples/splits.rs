@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use store::bulk_load::BulkCell;
-use store::descriptor::{Durability, SplitOptions};
+use store::descriptor::Durability;
 use store::store::SplitPoint;
 use store::{
     CellBatch, CellType, Column, FamilyDescriptor, Get, Options, PutBatch, Store, TableDescriptor,
@@ -34,15 +34,8 @@ fn main() {
     let store = Store::open(&directory, Options::default()).unwrap();
     store
         .create_table(TableDescriptor {
-            id: TABLE,
-            name: "t".into(),
-            families: vec![FamilyDescriptor::new("f")],
-            region_replication: 1,
             durability: Durability::AsyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
+            ..TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("f")])
         })
         .unwrap();
     load(&store, rows);

@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use crate::cell::{KeyParts, compare_keys, is_key};
 use crate::codec;
-use crate::descriptor::{
-    Durability, FamilyDescriptor, RegionId, SplitOptions, TableDescriptor, TableId,
-};
+use crate::descriptor::{FamilyDescriptor, RegionId, TableDescriptor, TableId};
 use crate::env::fault::FaultEnv;
 use crate::error::Error;
 use crate::file;
@@ -48,17 +46,7 @@ fn options(env: &FaultEnv) -> Options {
 }
 
 fn table() -> TableDescriptor {
-    TableDescriptor {
-        id: TableId(1),
-        name: "t".into(),
-        families: vec![FamilyDescriptor::new("d")],
-        region_replication: 1,
-        durability: Durability::SyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    }
+    TableDescriptor::new(TableId(1), "t", vec![FamilyDescriptor::new("d")])
 }
 
 fn put_table() -> ManifestEdit {

@@ -23,8 +23,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use store::cell::CellType;
-use store::descriptor::SplitOptions;
-use store::descriptor::{Durability, KeepDeletedCells};
+use store::descriptor::KeepDeletedCells;
 use store::env::fault::{FaultEnv, Unsynced};
 use store::error::Veto;
 use store::observer::{
@@ -369,25 +368,23 @@ impl ScriptRun {
         let delete_purge_delay = Duration::from_micros(words.number("purge_delay", 0)?);
         let split = words.named.remove("split").unwrap_or("");
         let descriptor = TableDescriptor {
-            id,
-            name: name.to_owned(),
-            families: names
-                .iter()
-                .map(|family| FamilyDescriptor {
-                    versions,
-                    min_versions,
-                    ttl: (ttl > 0).then(|| Duration::from_micros(ttl)),
-                    keep_deleted_cells,
-                    delete_purge_delay,
-                    ..FamilyDescriptor::new(family.as_str())
-                })
-                .collect(),
             region_replication: words.number("replication", 1)?,
-            durability: Durability::SyncWal,
             split_points: split.split(',').filter(|s| !s.is_empty()).map(Vec::from).collect(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
+            ..TableDescriptor::new(
+                id,
+                name.to_owned(),
+                names
+                    .iter()
+                    .map(|family| FamilyDescriptor {
+                        versions,
+                        min_versions,
+                        ttl: (ttl > 0).then(|| Duration::from_micros(ttl)),
+                        keep_deleted_cells,
+                        delete_purge_delay,
+                        ..FamilyDescriptor::new(family.as_str())
+                    })
+                    .collect(),
+            )
         };
         self.store().create_table(descriptor).map_err(shown)?;
         self.tables.insert(name.to_owned(), id);

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use store::descriptor::SplitOptions;
 use store::bulk_load::BulkCell;
 use store::descriptor::{Compression, Durability};
 use store::transaction::TransactionOptions;
@@ -41,17 +40,7 @@ impl Bennu {
             let mut family = FamilyDescriptor::new("f");
             family.block_bytes = settings.block_bytes as u32;
             family.compression = if settings.lz4 { Compression::Lz4 } else { Compression::None };
-            let table = TableDescriptor {
-                id: TABLE,
-                name: "entries".to_owned(),
-                families: vec![family],
-                region_replication: 1,
-                durability: Durability::SyncWal,
-                split_points: Vec::new(),
-                memstore_flush_bytes: None,
-                split: SplitOptions::disabled(),
-                colocated_with: None,
-            };
+            let table = TableDescriptor::new(TABLE, "entries", vec![family]);
             store.create_table(table).expect("table");
         }
         Bennu { store }

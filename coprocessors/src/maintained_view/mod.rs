@@ -630,18 +630,15 @@ fn value_layout(data_type: &DataType) -> RowLayout {
         missing: Datum::Null,
     };
     RowLayout {
-        columns: vec![
-            column(&DataType::Int4, ColumnPlace::Key(0)),
-            column(data_type, ColumnPlace::Packed { cell: 0, slot: 0 }),
-        ],
-        key: vec![KeyColumn { column: 0, descending: false, nulls_first: false }],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![
+                column(&DataType::Int4, ColumnPlace::Key(0)),
+                column(data_type, ColumnPlace::Packed { cell: 0, slot: 0 }),
+            ],
+            vec![KeyColumn { column: 0, descending: false, nulls_first: false }],
+            1,
+        )
     }
 }
 

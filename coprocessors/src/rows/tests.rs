@@ -63,15 +63,8 @@ fn value(data_type: &DataType, n: u64) -> Datum {
 /// Creates a table of columnar blocks.
 fn create(store: &Arc<Store>, family: FamilyDescriptor) {
     let table = TableDescriptor {
-        id: TABLE,
-        name: "t".to_owned(),
-        families: vec![family],
-        region_replication: 1,
         durability: Durability::AsyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: store::descriptor::SplitOptions::disabled(),
-        colocated_with: None,
+        ..TableDescriptor::new(TABLE, "t", vec![family])
     };
     store.create_table(table).unwrap();
 }

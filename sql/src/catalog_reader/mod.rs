@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use store::descriptor::{Durability, SplitOptions};
 use store::transaction::TransactionOptions;
 use store::{CellBatch, FamilyDescriptor, Get, Mutation, Scan, Store, TableDescriptor, TableId};
 
@@ -41,17 +40,7 @@ use crate::sequences::SequenceStates;
 
 /// Returns the descriptor of a catalog table.
 fn catalog_descriptor(id: TableId) -> TableDescriptor {
-    TableDescriptor {
-        id,
-        name: "bennu.catalog".to_owned(),
-        families: vec![FamilyDescriptor::new("0")],
-        region_replication: 1,
-        durability: Durability::SyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    }
+    TableDescriptor::new(id, "bennu.catalog", vec![FamilyDescriptor::new("0")])
 }
 
 /// Creates an empty catalog table.

@@ -75,15 +75,8 @@ impl StorageSettings {
             consistency: IndexConsistency::Strong,
             maintained: false,
             table: TableDescriptor {
-                id: TableId(0),
-                name: String::new(),
-                families: Vec::new(),
-                region_replication: 1,
-                durability: Durability::SyncWal,
-                split_points: Vec::new(),
-                memstore_flush_bytes: None,
                 split: SplitOptions::default(),
-                colocated_with: None,
+                ..TableDescriptor::new(TableId(0), String::new(), Vec::new())
             },
             family: FamilyDescriptor {
                 data_block_encoding,

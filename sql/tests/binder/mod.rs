@@ -18,7 +18,6 @@ use sql::catalog::table::{Column, Index, IndexState, Table};
 use sql::catalog::{Catalog, CatalogObject};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
-use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::rowcode::{ColumnPlace, KeyColumn, LayoutColumn, RowLayout};
 use types::{DataType, Datum, SqlType};
@@ -123,27 +122,10 @@ fn table(create: &CreateTable, id: TableId) -> Table {
     }
     let key = |column: &usize| KeyColumn { column: *column, descending: false, nulls_first: false };
     let layout = Arc::new(RowLayout {
-        columns: layout,
-        key: columns_key(create, &key),
-        family_count: families.len(),
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(layout, columns_key(create, &key), families.len())
     });
-    let descriptor = TableDescriptor {
-        id,
-        name: name.clone(),
-        families,
-        region_replication: 1,
-        durability: store::descriptor::Durability::SyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    };
+    let descriptor = TableDescriptor::new(id, name.clone(), families);
     let primary_key_name = format!("{name}_pkey");
     let constraints = ConstraintSpec {
         table: coprocessors::violation::TableName {

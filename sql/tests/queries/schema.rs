@@ -9,7 +9,6 @@ use sql::ast::{ConstraintKind, CreateIndex, CreateTable, IndexMethod, NullsOrder
 use sql::binder::{NameContext, TableClause, bind_table_expression};
 use sql::catalog::Catalog;
 use sql::catalog::table::{Column, Index, IndexState, Table};
-use store::descriptor::SplitOptions;
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::expr::Expr;
 use types::inverted::InvertedClass;
@@ -144,17 +143,7 @@ fn descriptor(
     families: Vec<FamilyDescriptor>,
     split_points: Vec<Vec<u8>>,
 ) -> TableDescriptor {
-    TableDescriptor {
-        id,
-        name: name.to_owned(),
-        families,
-        region_replication: 1,
-        durability: store::descriptor::Durability::SyncWal,
-        split_points,
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    }
+    TableDescriptor { split_points, ..TableDescriptor::new(id, name.to_owned(), families) }
 }
 
 fn layout(
@@ -163,17 +152,7 @@ fn layout(
     family_count: usize,
     salt_buckets: u16,
 ) -> RowLayout {
-    RowLayout {
-        columns,
-        key,
-        family_count,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets,
-        schema_version: 1,
-    }
+    RowLayout { salt_buckets, schema_version: 1, ..RowLayout::new(columns, key, family_count) }
 }
 
 /// Returns the index of a CREATE INDEX, and the descriptor of its store table.

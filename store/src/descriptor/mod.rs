@@ -191,6 +191,28 @@ pub struct RetiredRule {
     pub ttl: Option<Duration>,
 }
 
+impl TableDescriptor {
+    /// Returns a table of one region, without replicas and automatic splits, whose commits are
+    /// synced.
+    pub fn new(
+        id: TableId,
+        name: impl Into<String>,
+        families: Vec<FamilyDescriptor>,
+    ) -> TableDescriptor {
+        TableDescriptor {
+            id,
+            name: name.into(),
+            families,
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
+            colocated_with: None,
+        }
+    }
+}
+
 impl FamilyDescriptor {
     /// Returns a family with the defaults: one version, no TTL, LZ4, row Bloom filter, 32 KiB
     /// blocks.

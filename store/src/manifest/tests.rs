@@ -1,7 +1,7 @@
 //! Tests of the manifest.
 
 use super::*;
-use crate::descriptor::{Durability, FamilyDescriptor, FileId, SplitOptions};
+use crate::descriptor::{FamilyDescriptor, FileId, SplitOptions};
 use crate::env::fault::{FaultEnv, Unsynced};
 use crate::run::FileRecord;
 
@@ -10,15 +10,8 @@ const DIRECTORY: &str = "/data";
 fn table(id: u32) -> ManifestEdit {
     ManifestEdit::PutTable {
         descriptor: TableDescriptor {
-            id: TableId(id),
-            name: format!("t{id}"),
-            families: vec![FamilyDescriptor::new("d")],
-            region_replication: 1,
-            durability: Durability::SyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
             split: SplitOptions::default(),
-            colocated_with: None,
+            ..TableDescriptor::new(TableId(id), format!("t{id}"), vec![FamilyDescriptor::new("d")])
         }
         .into(),
         regions: vec![RegionRecord {

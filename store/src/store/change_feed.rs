@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::cell::CellBatch;
-    use crate::descriptor::{Durability, FamilyDescriptor, SplitOptions, TableDescriptor};
+    use crate::descriptor::{FamilyDescriptor, TableDescriptor};
     use crate::env::fault::{FaultEnv, Unsynced};
     use crate::options::Options;
     use crate::scan::Get;
@@ -254,17 +254,7 @@ mod tests {
 
     fn store(env: FaultEnv) -> Arc<Store> {
         let store = open(env, false);
-        let descriptor = TableDescriptor {
-            id: TABLE,
-            name: "t".to_owned(),
-            families: vec![FamilyDescriptor::new("0")],
-            region_replication: 1,
-            durability: Durability::SyncWal,
-            split_points: Vec::new(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
-        };
+        let descriptor = TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("0")]);
         store.create_table(descriptor).unwrap();
         store
     }

@@ -39,8 +39,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use store::bulk_load::BulkCell;
-use store::descriptor::SplitOptions;
-use store::descriptor::{DataBlockEncoding, Durability};
+use store::descriptor::DataBlockEncoding;
 use store::env::fault::FaultEnv;
 use store::layout::{SectionKind, ValuePiece, ValueShape};
 use store::scanner::ScanStep;
@@ -70,15 +69,9 @@ fn open(env: &FaultEnv) -> Result<Arc<Store>> {
 
 fn descriptor(split_points: &[&str], region_replication: u8) -> TableDescriptor {
     TableDescriptor {
-        id: TABLE,
-        name: "t".into(),
-        families: vec![FamilyDescriptor::new("d")],
         region_replication,
-        durability: Durability::SyncWal,
         split_points: split_points.iter().map(|point| point.as_bytes().to_vec()).collect(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
+        ..TableDescriptor::new(TABLE, "t", vec![FamilyDescriptor::new("d")])
     }
 }
 

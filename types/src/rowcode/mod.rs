@@ -130,7 +130,7 @@ pub struct KeyColumn {
 pub struct RowLayout {
     /// The columns, in table order.
     pub columns: Vec<LayoutColumn>,
-    /// The key columns, in key order. Never empty.
+    /// The key columns, in key order. Empty only for a view, which has no rows in the store.
     pub key: Vec<KeyColumn>,
     /// The number of families. Each has a cell with an empty qualifier, of the same number. If
     /// family 0 [is permanent](RowLayout::is_first_family_permanent), every row has that cell of
@@ -157,6 +157,21 @@ pub struct RowLayout {
 pub type KeyPrefix = [Datum];
 
 impl RowLayout {
+    /// Returns the layout of packed rows without salt, dropped families and expiring families.
+    pub fn new(columns: Vec<LayoutColumn>, key: Vec<KeyColumn>, family_count: usize) -> RowLayout {
+        RowLayout {
+            columns,
+            key,
+            family_count,
+            column_cells: Vec::new(),
+            expiring: Vec::new(),
+            has_version_deletes: false,
+            dropped: Vec::new(),
+            salt_buckets: 0,
+            schema_version: 0,
+        }
+    }
+
     /// Returns whether a column may become NULL because its family expires before the row.
     pub fn may_expire_before_row(&self, column: usize) -> bool {
         self.family_of(column).is_some_and(|family| self.expiring.contains(&family))

@@ -52,17 +52,15 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
         column(kind, ColumnPlace::Packed { cell: family, slot: slots[family] - 1 })
     });
     RowLayout {
-        columns: columns.collect(),
-        key: (0..key_count)
-            .map(|i| KeyColumn { column: i, descending: i % 2 == 1, nulls_first: i % 3 == 1 })
-            .collect(),
-        family_count: 2,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
         salt_buckets: (kinds.len() % 3) as u16 * 4,
         schema_version: 300,
+        ..RowLayout::new(
+            columns.collect(),
+            (0..key_count)
+                .map(|i| KeyColumn { column: i, descending: i % 2 == 1, nulls_first: i % 3 == 1 })
+                .collect(),
+            2,
+        )
     }
 }
 
@@ -216,19 +214,16 @@ fn salted_key_begins_with_bucket() {
 #[test]
 fn wide_rows_use_four_byte_offsets() {
     let layout = RowLayout {
-        columns: vec![
-            column(&DataType::Int4, ColumnPlace::Key(0)),
-            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
-            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 0 }),
-        ],
-        key: vec![key_column(0)],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![
+                column(&DataType::Int4, ColumnPlace::Key(0)),
+                column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+                column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 0 }),
+            ],
+            vec![key_column(0)],
+            1,
+        )
     };
     let row = [Datum::Int4(1), Datum::text("x".repeat(70_000)), Datum::text("tail")];
     let key = layout.encode_key(&row).unwrap();
@@ -239,19 +234,19 @@ fn wide_rows_use_four_byte_offsets() {
 #[test]
 fn wide_nested_values_use_four_byte_offsets() {
     let layout = RowLayout {
-        columns: vec![
-            column(&DataType::Int4, ColumnPlace::Key(0)),
-            column(&DataType::array_of(&DataType::Text), ColumnPlace::Packed { cell: 0, slot: 0 }),
-            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
-        ],
-        key: vec![key_column(0)],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![
+                column(&DataType::Int4, ColumnPlace::Key(0)),
+                column(
+                    &DataType::array_of(&DataType::Text),
+                    ColumnPlace::Packed { cell: 0, slot: 0 },
+                ),
+                column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+            ],
+            vec![key_column(0)],
+            1,
+        )
     };
     for length in [10, 32_000, 32_766, 40_000, 200_000] {
         let array = Array::from_elements(vec![Datum::text("x".repeat(length)); 2]);
@@ -266,20 +261,17 @@ fn wide_nested_values_use_four_byte_offsets() {
 #[test]
 fn documented_row_example_matches_encoder() {
     let layout = RowLayout {
-        columns: vec![
-            column(&DataType::Numeric, ColumnPlace::Key(0)),
-            column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
-            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
-            column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
-        ],
-        key: vec![key_column(0)],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![
+                column(&DataType::Numeric, ColumnPlace::Key(0)),
+                column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
+                column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+                column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
+            ],
+            vec![key_column(0)],
+            1,
+        )
     };
     let row = [
         Datum::Numeric(Numeric::parse("1.10").unwrap()),
@@ -295,15 +287,12 @@ fn documented_row_example_matches_encoder() {
 #[test]
 fn intervals_preserve_months_days_and_micros() {
     let layout = RowLayout {
-        columns: vec![column(&DataType::Interval, ColumnPlace::Key(0))],
-        key: vec![key_column(0)],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![column(&DataType::Interval, ColumnPlace::Key(0))],
+            vec![key_column(0)],
+            1,
+        )
     };
     for interval in [Interval::new(0, 30, 0), Interval::new(1, 0, 0), Interval::new(0, 0, -1)] {
         let row = [Datum::Interval(interval)];
@@ -340,20 +329,17 @@ fn missing_column_cell_has_default_unless_its_family_expires() {
 #[test]
 fn documented_column_cells_match_encoder() {
     let layout = with_column_cells(RowLayout {
-        columns: vec![
-            column(&DataType::Numeric, ColumnPlace::Key(0)),
-            column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
-            column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
-            column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
-        ],
-        key: vec![key_column(0)],
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
         schema_version: 1,
+        ..RowLayout::new(
+            vec![
+                column(&DataType::Numeric, ColumnPlace::Key(0)),
+                column(&DataType::Int4, ColumnPlace::Packed { cell: 0, slot: 0 }),
+                column(&DataType::Text, ColumnPlace::Packed { cell: 0, slot: 1 }),
+                column(&DataType::Bool, ColumnPlace::Packed { cell: 0, slot: 2 }),
+            ],
+            vec![key_column(0)],
+            1,
+        )
     });
     let row = [
         Datum::Numeric(Numeric::parse("1.10").unwrap()),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use coprocessors::constraint::ConstraintSpec;
 use coprocessors::violation::TableName;
-use store::descriptor::{Durability, SplitOptions};
 use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::Datum;
 use types::rowcode::{ColumnPlace, LayoutColumn, RowLayout};
@@ -74,31 +73,11 @@ fn layout_of(view: &View) -> RowLayout {
         place: ColumnPlace::Packed { cell: 0, slot },
         missing: Datum::Null,
     };
-    RowLayout {
-        columns: view.columns.iter().enumerate().map(column).collect(),
-        key: Vec::new(),
-        family_count: 1,
-        column_cells: Vec::new(),
-        expiring: Vec::new(),
-        has_version_deletes: false,
-        dropped: Vec::new(),
-        salt_buckets: 0,
-        schema_version: 0,
-    }
+    RowLayout::new(view.columns.iter().enumerate().map(column).collect(), Vec::new(), 1)
 }
 
 fn descriptor_of(view: &View) -> TableDescriptor {
-    TableDescriptor {
-        id: TableId(view.oid),
-        name: view.name.clone(),
-        families: vec![FamilyDescriptor::new("0")],
-        region_replication: 1,
-        durability: Durability::SyncWal,
-        split_points: Vec::new(),
-        memstore_flush_bytes: None,
-        split: SplitOptions::disabled(),
-        colocated_with: None,
-    }
+    TableDescriptor::new(TableId(view.oid), view.name.clone(), vec![FamilyDescriptor::new("0")])
 }
 
 impl Catalog {

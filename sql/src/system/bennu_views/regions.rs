@@ -213,15 +213,12 @@ mod tests {
         };
         let key = |column| KeyColumn { column, descending: column == 1, nulls_first: false };
         RowLayout {
-            columns: types.into_iter().enumerate().map(column).collect(),
-            key: (0..2).map(key).collect(),
-            family_count: 1,
-            column_cells: Vec::new(),
-            expiring: Vec::new(),
-            has_version_deletes: false,
-            dropped: Vec::new(),
             salt_buckets,
-            schema_version: 0,
+            ..RowLayout::new(
+                types.into_iter().enumerate().map(column).collect(),
+                (0..2).map(key).collect(),
+                1,
+            )
         }
     }
 

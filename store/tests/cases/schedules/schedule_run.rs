@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use store::bulk_load::{BulkCell, BulkLoad};
 use store::cell::CellType;
-use store::descriptor::SplitOptions;
 use store::descriptor::{CompactionOptions, CompactionPolicy, Durability, LeveledOptions};
 use store::env::fault::{Fault, FaultEnv, Unsynced};
 use store::store::SplitPoint;
@@ -283,15 +282,13 @@ impl ScheduleRun {
         let points = [row_key(ROWS / 3), row_key(ROWS * 2 / 3)];
         let points = &points[..usize::from(table.regions) - 1];
         TableDescriptor {
-            id: table.id,
-            name: format!("t{}", table.id.0),
-            families: (0..table.families).map(|n| family(table.slot, n)).collect(),
             region_replication: table.replicas,
-            durability: Durability::SyncWal,
             split_points: points.iter().map(|point| point.as_bytes().to_vec()).collect(),
-            memstore_flush_bytes: None,
-            split: SplitOptions::disabled(),
-            colocated_with: None,
+            ..TableDescriptor::new(
+                table.id,
+                format!("t{}", table.id.0),
+                (0..table.families).map(|n| family(table.slot, n)).collect(),
+            )
         }
     }
 
