@@ -20,6 +20,7 @@ mod pg_catalog;
 mod pg_depend;
 mod pg_opclass;
 mod pg_proc;
+mod pg_trigger;
 mod pg_type;
 mod privileges;
 mod pseudo_types;

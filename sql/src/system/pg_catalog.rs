@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind, TriggerFiring};
+use crate::ast::{Collation, Deferral, IndexMethod, ReferentialAction, StorageKind};
 use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::privilege::SELECT;
 use crate::catalog::access::role::{MembershipRecord, RoleRecord};
@@ -21,29 +21,26 @@ use crate::catalog::record::{IdentityRecord, IndexRecord};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::catalog::trigger::Trigger;
-use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::DeparseContext;
 use crate::storage_options;
 use crate::system::catalog_objects::{
     AUTHID, Attribute, CatalogConstraint, CatalogObjects, ConstraintRowKind, DATABASE_CLASS,
     ForeignKeyTarget, OWNER, SystemRelation, SystemRelationKind, acl_list, acl_of,
-    attribute_number, composite_relation_oid, database_oid, extension_oid, hashed_oid, owner_oid,
-    role_oid, schema_oid_of, subject_of, user_oid,
+    composite_relation_oid, database_oid, extension_oid, hashed_oid, owner_oid, role_oid,
+    schema_oid_of, subject_of, user_oid,
 };
 use crate::system::definition;
 use crate::system::pg_type::{self, TypeFacts};
 use crate::system::privileges;
 use crate::system::pseudo_types;
 use crate::system::relation_definitions::{PG_CATALOG, RelationDefinition};
-use crate::system::value::{array, bytes, char, int2, int4, int8, oid, text, text_or_null, vector};
+use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
-    Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, usage, user_functions,
+    Row, constants, pg_cast, pg_depend, pg_opclass, pg_proc, pg_trigger, usage, user_functions,
 };
 
-/// OID of tablespace `pg_default`.
-const DEFAULT_TABLESPACE: u32 = 1_663;
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
 /// OID of access method `btree`.
@@ -102,7 +99,7 @@ pub(super) fn rows(
             here.map(|one| comment(shape, one)).collect()
         }
         "pg_auth_members" => memberships(shape, catalog),
-        "pg_trigger" => triggers(shape, catalog),
+        "pg_trigger" => pg_trigger::rows(shape, catalog),
         "pg_policy" => privileges::policies(shape, catalog),
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
@@ -112,20 +109,6 @@ pub(super) fn rows(
         "column_column_usage" => usage::generated_columns(shape, objects, catalog),
         _ => return constants::rows(shape, pg_proc::internal_oid),
     })
-}
-
-/// Returns `relhastriggers`. In PostgreSQL, triggers enforce foreign keys; clients read
-/// `pg_constraint` only if it is true.
-fn has_triggers(relation: &SystemRelationKind, catalog: &Catalog) -> bool {
-    match relation {
-        SystemRelationKind::Table(table) => {
-            !table.triggers.is_empty()
-                || !table.foreign_keys.is_empty()
-                || catalog.referencing(table.oid).next().is_some()
-        }
-        SystemRelationKind::View(view) => !view.triggers.is_empty(),
-        _ => false,
-    }
 }
 
 /// Returns the `pg_class` row of a relation. `portable` leaves out the options that PostgreSQL
@@ -163,7 +146,7 @@ pub(super) fn class(
         | SystemRelationKind::Composite(_)
         | SystemRelationKind::System(_) => (0, -1.0, 0, false),
     };
-    let has_triggers = has_triggers(&relation.kind, catalog);
+    let has_triggers = pg_trigger::has_triggers(&relation.kind, catalog);
     let (is_secured, is_forced) = relation.row_security();
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
@@ -458,7 +441,7 @@ fn database(shape: &RelationDefinition, catalog: &Catalog, record: &DatabaseReco
         ("datistemplate", Datum::Bool(record.is_template)),
         ("datallowconn", Datum::Bool(!record.rejects_connections)),
         ("datconnlimit", int4(record.connection_limit.map_or(-1, |limit| limit.cast_signed()))),
-        ("dattablespace", oid(DEFAULT_TABLESPACE)),
+        ("dattablespace", oid(TABLESPACE)),
         ("datcollate", text("C.UTF-8")),
         ("datctype", text("C.UTF-8")),
         ("datacl", acl_of(catalog, Some(AccessSubject::Database(record.oid)))),
@@ -954,46 +937,4 @@ pub(super) fn statistics(shape: &RelationDefinition, catalog: &Catalog, role: u3
         }
     }
     rows
-}
-
-/// Returns the rows of `pg_trigger`.
-fn triggers(shape: &RelationDefinition, catalog: &Catalog) -> Vec<Row> {
-    let rows_of = |table: &Arc<Table>| {
-        let row = |trigger: &Arc<Trigger>| trigger_row(shape, table, trigger);
-        table.triggers.iter().map(row).collect::<Vec<Row>>()
-    };
-    catalog.with_triggers().into_iter().flat_map(rows_of).collect()
-}
-
-fn trigger_row(shape: &RelationDefinition, table: &Table, trigger: &Trigger) -> Row {
-    let record = &trigger.record;
-    let number = |column: &u32| int2(attribute_number(table, *column as usize));
-    let arguments = record.arguments.iter().flat_map(|one| one.bytes().chain([0]));
-    shape.row([
-        ("oid", oid(user_oid(record.number))),
-        ("tgrelid", oid(user_oid(table.oid))),
-        ("tgname", text(&record.name)),
-        ("tgfoid", oid(record.function + OID_OFFSET)),
-        ("tgtype", int2(record.type_bits())),
-        ("tgenabled", char(enabled(record.firing))),
-        ("tgisinternal", Datum::Bool(false)),
-        ("tgconstrrelid", oid(record.referenced.map_or(0, user_oid))),
-        ("tgdeferrable", Datum::Bool(record.deferral != Deferral::Never)),
-        ("tginitdeferred", Datum::Bool(record.deferral == Deferral::Deferred)),
-        ("tgnargs", int2(record.arguments.len())),
-        ("tgattr", vector(record.columns.iter().map(number).collect())),
-        ("tgargs", bytes(&arguments.collect::<Vec<u8>>())),
-        ("tgqual", text_or_null(record.condition.clone())),
-        ("tgoldtable", text_or_null(record.old_table.clone())),
-        ("tgnewtable", text_or_null(record.new_table.clone())),
-    ])
-}
-
-fn enabled(firing: TriggerFiring) -> char {
-    match firing {
-        TriggerFiring::Origin => 'O',
-        TriggerFiring::Disabled => 'D',
-        TriggerFiring::Replica => 'R',
-        TriggerFiring::Always => 'A',
-    }
 }
