@@ -262,17 +262,13 @@ fn check_form_of_view(view: &str, create: &CreateTrigger) -> Result<()> {
     if create.events.contains(&TriggerEvent::Truncate) {
         return Err(refused("Views cannot have TRUNCATE triggers."));
     }
-    let unsupported = |what: &str| Err(err!(FEATURE_NOT_SUPPORTED: "INSTEAD OF triggers {what}"));
-    match create {
-        _ if !is_instead => {}
-        CreateTrigger { is_row: false, .. } => return unsupported("must be FOR EACH ROW"),
-        CreateTrigger { condition: Some(_), .. } => {
-            return unsupported("cannot have WHEN conditions");
-        }
-        CreateTrigger { columns, .. } if !columns.is_empty() => {
-            return unsupported("cannot have column lists");
-        }
-        _ => {}
+    let lacks = [
+        (!create.is_row, "must be FOR EACH ROW"),
+        (create.condition.is_some(), "cannot have WHEN conditions"),
+        (!create.columns.is_empty(), "cannot have column lists"),
+    ];
+    if let Some((_, what)) = lacks.into_iter().find(|(lacks, _)| is_instead && *lacks) {
+        bail!(FEATURE_NOT_SUPPORTED: "INSTEAD OF triggers {what}");
     }
     if !create.transitions.is_empty() {
         return Err(refused("Triggers on views cannot have transition tables."));

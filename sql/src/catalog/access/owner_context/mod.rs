@@ -13,9 +13,8 @@ use crate::catalog::access::object_access::AccessSubject;
 pub fn as_owner(context: &EvalContext, catalog: &Catalog, relation: u32) -> EvalContext {
     let owner = catalog.access(AccessSubject::Relation(relation)).owner;
     let mut context = context.clone();
-    let system = context.style.system.0.as_ref().and_then(|system| system.as_role(owner));
-    if system.is_some() {
-        context.style.system = CatalogHandle(system);
-    }
+    let system = context.style.system.0.take();
+    // Without a role, functions are not executed: not with the privileges of another one.
+    context.style.system = CatalogHandle(system.and_then(|system| system.as_role(owner)));
     context
 }
