@@ -93,24 +93,10 @@ fn split_if_due(
     if !is_split_due(options, &facts) {
         return Ok(None);
     }
-    let Some(point) = split_point(region, &options.policy)? else { return Ok(None) };
+    let Some(point) = region.split_row(&options.policy)? else { return Ok(None) };
     let _defining = engine.ddl_lock.lock();
     if region.is_dropped() {
         return Ok(None);
     }
     region_replacement::split(engine, table, &point).map(Some)
-}
-
-/// Returns the row at which a policy splits a region; `None` if all its rows belong to one group,
-/// or there are fewer than two.
-///
-/// # Errors
-///
-/// [`Error::Corrupt`](crate::Error::Corrupt) if it lacks a file.
-pub(crate) fn split_point(region: &Region, policy: &SplitPolicy) -> Result<Option<Vec<u8>>> {
-    region.check_whole()?;
-    let Some(middle) = region.middle_row()? else { return Ok(None) };
-    let point = policy.point(middle);
-    let is_inside = point.as_slice() > region.start() && region.rows().contains(&point);
-    Ok(is_inside.then_some(point))
 }

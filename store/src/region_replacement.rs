@@ -162,23 +162,23 @@ pub(crate) fn check_own_regions(table: &Table) -> Result<()> {
     }
 }
 
-/// Returns the row at which a region is to be split automatically.
+/// Returns the row at which the policy of its table splits a region.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] if it has fewer than two rows, or does not exist.
+/// [`Error::InvalidRequest`] if all its rows are in one group of the policy, if it has fewer than
+/// two, or if it does not exist.
 pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Result<Vec<u8>> {
     let map = table.regions();
     let region = map.by_id(region).ok_or_else(|| {
         let name = &table.descriptor().name;
         Error::InvalidRequest(format!("table \"{name}\" has no region {}", region.0))
     })?;
-    region.check_whole()?;
-    // The middle is computed from files only.
+    // The row is computed from files only.
     region.flush(engine)?;
-    region.middle_row()?.ok_or_else(|| {
+    region.split_row(&table.descriptor().split.policy)?.ok_or_else(|| {
         Error::InvalidRequest(format!(
-            "region {} has no split point after its first row",
+            "region {} has no split point: it has one row, or one group of rows of its split policy",
             region.id().0
         ))
     })

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 pub use plan::{NormalizerAction, NormalizerActionKind};
 
-use crate::auto_split::split_point;
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::Result;
 use crate::manifest::UNKNOWN_CREATION;
@@ -89,7 +88,7 @@ impl Store {
             let region = action.regions.first().and_then(|region| map.by_id(*region));
             let runs = match (action.kind, region) {
                 (NormalizerActionKind::Split, Some(region)) => {
-                    split_point(region, &descriptor.split.policy)?.is_some()
+                    region.split_row(&descriptor.split.policy)?.is_some()
                 }
                 _ => true,
             };
@@ -121,7 +120,7 @@ impl Store {
             }
             NormalizerActionKind::Split => {
                 let descriptor: Arc<TableDescriptor> = Arc::clone(&table.descriptor());
-                let point = split_point(&regions[0], &descriptor.split.policy)?;
+                let point = regions[0].split_row(&descriptor.split.policy)?;
                 let split =
                     point.map(|point| region_replacement::split(self.engine(), &table, &point));
                 split.transpose()

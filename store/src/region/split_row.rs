@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::descriptor::SplitPolicy;
 use crate::error::Result;
 use crate::read_view::ReadView;
 use crate::region::{Region, SplitFacts};
@@ -80,30 +81,40 @@ impl Region {
         Ok(starts)
     }
 
-    /// Returns a row in the middle of the largest file of the largest family that has two rows, or
-    /// of the files; `None` if the region has fewer than two rows in files. Not its first row.
-    pub(crate) fn middle_row(&self) -> Result<Option<Vec<u8>>> {
+    /// Returns the row at which a policy splits the region, near the middle of its bytes: the
+    /// median of the middles of its files, weighted by their sizes. `None` if all its rows in files
+    /// are in one group of the policy, or there are fewer than two.
+    ///
+    /// A file whose middle is in the first group of the region contributes the group of its last
+    /// row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it lacks a file; errors of reading a file.
+    pub(crate) fn split_row(&self, policy: &SplitPolicy) -> Result<Option<Vec<u8>>> {
+        self.check_whole()?;
         let families = self.families.load_full();
         let views: Vec<_> = families.iter().map(|family| family.view()).collect();
-        let Some(largest) = views.iter().max_by_key(|view| file_bytes(view)) else {
+        let files = || views.iter().flat_map(|view| view.files()).map(|live| &live.file);
+        let first_rows = files().map(|file| file.properties().first_row.as_slice());
+        let Some(first) = first_rows.filter(|row| self.rows().contains(row)).min() else {
             return Ok(None);
         };
-        let mut files: Vec<_> = largest.files().collect();
-        files.sort_by_key(|live| std::cmp::Reverse(live.file.byte_count()));
-        for live in files {
-            if let Some(row) = live.file.middle_row()?
-                && row.as_slice() > self.start()
-            {
-                return Ok(Some(row));
-            }
+        let mut candidates: Vec<(Vec<u8>, u64)> = Vec::new();
+        for file in files() {
+            let rows = [file.middle_row()?, Some(file.properties().last_row.clone())];
+            let mut points = rows.into_iter().flatten().map(|row| policy.point(row));
+            let point =
+                points.find(|point| point.as_slice() > first && self.rows().contains(point));
+            candidates.extend(point.map(|point| (point, file.byte_count())));
         }
-        // Each file has one row.
-        let files = views.iter().flat_map(|view| view.files());
-        let mut rows: Vec<&[u8]> =
-            files.map(|live| live.file.properties().first_row.as_slice()).collect();
-        rows.retain(|row| self.rows().contains(row));
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(rows.get(rows.len().max(2) / 2).map(|row| row.to_vec()))
+        candidates.sort_unstable();
+        let total: u64 = candidates.iter().map(|(_, weight)| weight).sum();
+        let mut counted = 0;
+        let median = candidates.into_iter().find(|(_, weight)| {
+            counted += weight;
+            counted >= total.div_ceil(2)
+        });
+        Ok(median.map(|(point, _)| point))
     }
 }

@@ -88,6 +88,34 @@ fn region_is_split_at_midpoint() {
 }
 
 #[test]
+fn groups_of_rows_are_not_split() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    let policy = SplitPolicy::DelimitedKeyPrefix { delimiter: b"/".to_vec() };
+    let split = SplitOptions { policy, ..SplitOptions::default() };
+    store.create_table(TableDescriptor { split, ..descriptor(&[], 1) }).unwrap();
+    let write = |users: std::ops::Range<u64>, count: u64| {
+        let rows = users.flat_map(|user| (0..count).map(move |event| (user, event)));
+        rows.for_each(|(user, event)| put(&store, &format!("user{user}/{event:03}"), "value"));
+        store.flush(TABLE).unwrap();
+    };
+    // The middle of the first file is in the first group.
+    write(0..1, 200);
+    let region = ids(&store)[0];
+    let refused = store.split_region(TABLE, SplitPoint::Middle(region)).unwrap_err();
+    assert!(refused.to_string().contains("no split point"), "{refused}");
+    write(1..2, 20);
+    write(2..3, 30);
+    store.split_region(TABLE, SplitPoint::Middle(region)).unwrap();
+    assert_eq!(starts(&store), ["", "user2"]);
+    // The middle of the only file is in the first group: its last group is the other region.
+    store.compact(TABLE, true).unwrap();
+    store.split_region(TABLE, SplitPoint::Middle(ids(&store)[0])).unwrap();
+    assert_eq!(starts(&store), ["", "user1", "user2"]);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 250);
+}
+
+#[test]
 fn invalid_split_or_merge_is_rejected() {
     let store = filled(&FaultEnv::new(1), 3);
     ["r001", "r002"].iter().for_each(|row| split_at(&store, row).unwrap());
