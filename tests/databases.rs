@@ -412,6 +412,11 @@ async fn owner_and_createdb_are_needed() {
     all(&shop, &["CREATE ROLE eve"]).await;
     assert_eq!(rows(&first, "SELECT count(*) FROM pg_roles WHERE rolname = 'eve'").await, ["1"]);
     assert_eq!(code(&first, "CREATE ROLE eve").await, "42710");
+    // Its policies count, too.
+    all(&shop, &["CREATE TABLE secret (a int)", "CREATE POLICY own ON secret TO eve"]).await;
+    assert_eq!(code(&first, "DROP ROLE eve").await, "2BP01");
+    all(&shop, &["DROP POLICY own ON secret"]).await;
+    all(&first, &["DROP ROLE eve"]).await;
 }
 
 #[tokio::test]

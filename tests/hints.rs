@@ -46,6 +46,10 @@ const ADVICE: &[(&str, &[&str])] = &[
     ),
     ("Use INSERT statements instead.", &["INSERT INTO t (id, v) VALUES (77, 1)"]),
     (
+        "To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+        &["CREATE TRIGGER takes INSTEAD OF INSERT ON view FOR EACH ROW EXECUTE FUNCTION called()"],
+    ),
+    (
         "Use ALTER DATABASE … SET for each database.",
         &["ALTER DATABASE bennu SET work_mem = '64MB'", "ALTER DATABASE bennu RESET work_mem"],
     ),

@@ -421,9 +421,10 @@ impl CopyIn {
     /// Stages the remaining rows and returns the command tag, for example `COPY 336776`.
     pub(crate) fn finish(self) -> Result<Completion> {
         let table = Arc::clone(&self.table);
-        let rows = self.rows;
         let lines = self.pending_lines;
-        self.sink.finish().map_err(|error| in_lines(error, &table, lines))?;
+        let changed = self.sink.finish().map_err(|error| in_lines(error, &table, lines))?;
+        // As in PostgreSQL, rows of a view count even if their trigger returns NULL.
+        let rows = if table.is_view { self.rows } else { changed };
         Ok(Completion::new(format!("COPY {rows}")))
     }
 }

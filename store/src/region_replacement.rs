@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::descriptor::colocation::Partitioning;
-use crate::descriptor::{FileId, FileIdentity, RegionId, RowRange};
+use crate::descriptor::{FileId, FileIdentity, RegionId, RowRange, SplitPolicy};
 use crate::engine::Engine;
 use crate::env::process::monotonic_now;
 use crate::error::{Error, Result};
@@ -162,12 +162,12 @@ pub(crate) fn check_own_regions(table: &Table) -> Result<()> {
     }
 }
 
-/// Returns the row at which the policy of its table splits a region.
+/// Returns the row at which a statement splits a region: that of the split policy of its table, or
+/// within the group if all its rows are in one.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] if all its rows are in one group of the policy, if it has fewer than
-/// two, or if it does not exist.
+/// [`Error::InvalidRequest`] if it has fewer than two rows, or does not exist.
 pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Result<Vec<u8>> {
     let map = table.regions();
     let region = map.by_id(region).ok_or_else(|| {
@@ -176,11 +176,13 @@ pub(crate) fn middle_of(engine: &Engine, table: &Table, region: RegionId) -> Res
     })?;
     // The row is computed from files only.
     region.flush(engine)?;
-    region.split_row(&table.descriptor().split.policy)?.ok_or_else(|| {
-        Error::InvalidRequest(format!(
-            "region {} has no split point: it has one row, or one group of rows of its split policy",
+    let policies = [&table.descriptor().split.policy, &SplitPolicy::ConstantSize];
+    let rows = policies.into_iter().map(|policy| region.split_row(policy).transpose());
+    rows.flatten().next().unwrap_or_else(|| {
+        Err(Error::InvalidRequest(format!(
+            "region {} has no split point after its first row",
             region.id().0
-        ))
+        )))
     })
 }
 

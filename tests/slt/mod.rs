@@ -127,6 +127,7 @@ async fn scripts_with_column_cells() {
 
 /// Scripts whose statements PostgreSQL supports, except those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "information_visibility",
     "instead_of_triggers",
     "maintenance_roles",
     "violation_details",

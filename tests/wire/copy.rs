@@ -71,6 +71,49 @@ async fn volatile_defaults_see_earlier_copied_rows() {
 }
 
 #[tokio::test]
+async fn instead_of_triggers_take_copied_rows() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    let definitions = "CREATE TABLE t (a int PRIMARY KEY, b text);
+        CREATE VIEW v AS SELECT a, upper(b) AS b, a * 2 AS c FROM t;
+        ALTER VIEW v ALTER b SET DEFAULT 'none';
+        CREATE VIEW plain AS SELECT a, b FROM t;
+        CREATE FUNCTION add() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+            IF new.a = 3 THEN RETURN NULL; END IF;
+            IF new.a > 10 THEN RAISE 'too large: %', new.a; END IF;
+            INSERT INTO t SELECT new.a, new.b || count(*) FROM t;
+            RETURN new;
+        END$$;";
+    client.batch_execute(definitions).await.unwrap();
+    // The driver does not use a connection again after such an error.
+    let other = connect(server.address()).await;
+    let error = copy_in(&other, "COPY v (a) FROM STDIN", &["1\n"]).await.unwrap_err();
+    let error = database_error(&error);
+    assert_eq!((error.code().code(), error.message()), ("42809", "cannot copy to view \"v\""));
+    assert!(error.hint().unwrap().contains("provide an INSTEAD OF INSERT trigger"), "{error:?}");
+    let trigger = "CREATE TRIGGER add INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION add()";
+    client.batch_execute(trigger).await.unwrap();
+    let rows = &["1\n2\n3\n7\n"];
+    assert_eq!(copy_in(&client, "COPY v (a) FROM STDIN WHERE a < 5", rows).await.unwrap(), 3);
+    assert_eq!(copy_in(&client, "COPY v FROM STDIN", &["8\tx\t0\n"]).await.unwrap(), 1);
+    let found = copy_out(&client, "COPY (SELECT * FROM t ORDER BY a) TO STDOUT").await;
+    assert_eq!(found, "1\tnone0\n2\tnone1\n8\tx2\n");
+    let error = copy_in(&client, "COPY v (a) FROM STDIN", &["4\n11\n"]).await.unwrap_err();
+    let error = database_error(&error);
+    assert_eq!((error.code().code(), error.message()), ("P0001", "too large: 11"));
+    assert!(error.where_().unwrap().contains("COPY v, line 2"), "{error:?}");
+    let client = connect(server.address()).await;
+    assert_eq!(row_count(&client).await, 3);
+    let skip = "CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+            IF new.a = 3 THEN RETURN NULL; END IF; RETURN new; END$$;
+        CREATE TRIGGER skip BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION skip();";
+    client.batch_execute(skip).await.unwrap();
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &["3\tx\n4\ty\n"]).await.unwrap(), 1);
+    let error = client.batch_execute("COPY plain TO STDOUT").await.unwrap_err();
+    assert_eq!(database_error(&error).message(), "cannot copy from view \"plain\"");
+}
+
+#[tokio::test]
 async fn text_and_csv_copy_round_trips() {
     let server = TestServer::start();
     let client = connect(server.address()).await;

@@ -66,7 +66,7 @@ impl Binder<'_> {
         let indexes = table.indexes.iter().filter(|one| arbiters.indexes.contains(&one.name));
         let columns = indexes.flat_map(|index| index.spec.keys.iter().flat_map(Expr::columns));
         let columns: Vec<usize> = keys.chain(columns).collect();
-        for at in columns.into_iter().filter(|_| !written.is_view()) {
+        for at in columns.into_iter().filter(|_| !written.is_through_view()) {
             self.request_column(Some((Origin::Relation(table.oid), at)));
         }
     }

@@ -79,12 +79,12 @@ impl Binder<'_> {
         if written.table.is_view {
             return Err(no_key_of_view("UPSERT"));
         }
-        if !matches!(upsert.on_duplicate, Some(OnDuplicate::Ignore)) && !written.is_view() {
+        if !matches!(upsert.on_duplicate, Some(OnDuplicate::Ignore)) && !written.is_through_view() {
             // A row of the same key is replaced.
             self.request(written.table.oid, UPDATE);
         }
         if let Some(column) = upsert.dynamic_columns.first() {
-            if written.is_view() {
+            if written.is_through_view() {
                 return Err(dynamic_column::refusal(column));
             }
             written.table = self.with_dynamic_columns(&written.table, &upsert.dynamic_columns)?;
@@ -183,7 +183,7 @@ impl Binder<'_> {
 
     /// Requests that the columns of an INSERT may be inserted: those that it names, or all.
     fn request_targets(&mut self, written: &UpdateTarget, names: &[TargetColumn]) -> Result<()> {
-        if written.is_view() {
+        if written.is_through_view() {
             return Ok(());
         }
         for target in self.insert_targets(written, names, 0)? {

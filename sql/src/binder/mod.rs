@@ -132,7 +132,7 @@ use crate::binder::scope::{Scope, ScopeRelation};
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::tree::{for_each_source, walk_plan};
 use crate::binder::typed::Typed;
-pub use crate::binder::update_target::{check_writable, updatable_columns};
+pub use crate::binder::update_target::{check_writable, target_of_view, updatable_columns};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;

@@ -57,12 +57,12 @@ impl Binder<'_> {
         let table = &written.table;
         let alias = alias.map_or(written.name(), |alias| &alias.value);
         let (mut rows, mut scope) = scan_of(table, alias, None);
-        if change == StatementKind::Merge || written.is_view() {
+        if change == StatementKind::Merge || written.is_through_view() {
             hide_timestamp(&mut scope);
             drop_timestamp(&mut rows, table.columns.len());
         }
         self.apply_hints(&mut rows.plan, &scope, hints, name.position())?;
-        if written.is_view() {
+        if written.is_through_view() {
             scope = Scope::of(written.relation(alias));
         }
         let predicate = written.narrow(&mut rows);

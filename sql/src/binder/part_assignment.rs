@@ -54,7 +54,7 @@ impl Binder<'_> {
                         target,
                         &mut bound,
                         |binder, (column, part), old| match old {
-                            None if is_default(value) && written.is_view() => {
+                            None if is_default(value) && written.is_through_view() => {
                                 let own = written.default_of_view(column).cloned();
                                 Ok(own.unwrap_or_else(|| no_value(column)))
                             }
@@ -108,7 +108,7 @@ impl Binder<'_> {
         let index = part.column;
         let column = &written.table.columns[index];
         self.note_written(&written.table, index);
-        if !written.is_view() {
+        if !written.is_through_view() {
             self.request_written(written.table.oid, UPDATE, index);
         }
         let before = bound.iter().position(|(one, _)| one.column == index);

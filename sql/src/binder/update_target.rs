@@ -151,13 +151,13 @@ impl UpdateTarget {
     }
 
     /// Returns whether the table is written through a view.
-    pub(super) fn is_view(&self) -> bool {
+    pub(super) fn is_through_view(&self) -> bool {
         self.through.is_some()
     }
 
     /// Returns whether the statement names the table itself, whose rows have keys and `_timestamp`.
     pub(super) fn is_table(&self) -> bool {
-        !self.is_view() && !self.table.is_view
+        !self.is_through_view() && !self.table.is_view
     }
 
     /// Filters the rows of the table by the conditions of the view; returns the conditions over
@@ -289,7 +289,7 @@ impl Binder<'_> {
                 self.note_relation(name, view.oid, std::iter::empty());
                 if change.trigger_event().is_some_and(|event| view.has_instead(event)) {
                     self.request(view.oid, change.privileges());
-                    let table = self.table_of_view(&view)?;
+                    let table = target_of_view(self.catalog, &view)?;
                     let check_as = self.checked_role();
                     return Ok(UpdateTarget { table, change, through: None, check_as });
                 }
@@ -307,22 +307,6 @@ impl Binder<'_> {
             bail!(INSUFFICIENT_PRIVILEGE: "cannot change system view \"{}\"", name.name.value; at name.position());
         }
         Err(self.no_table(name))
-    }
-
-    /// Returns the form of a view that INSTEAD OF triggers are on, with bound defaults.
-    fn table_of_view(&mut self, view: &View) -> Result<Arc<Table>> {
-        let mut table = Table::clone(view.as_table());
-        for (column, known) in table.columns.iter_mut().zip(&view.columns) {
-            let oid = column.sql_type.domain;
-            column.domain = oid.and_then(|oid| self.catalog.domain(oid)).cloned();
-            column.collation = collation::of(self.catalog, &column.sql_type);
-            let target = Some(column.sql_type.clone());
-            column.default = match &known.default {
-                Some(text) => Some(self.stored_expression(text, target)?),
-                None => None,
-            };
-        }
-        Ok(Arc::new(table))
     }
 
     fn written_view(&mut self, view: Arc<View>, change: StatementKind) -> Result<UpdateTarget> {
@@ -405,7 +389,7 @@ impl Binder<'_> {
                     }
                     Expr::Column { index, .. } => {
                         let target = Some(column.sql_type.clone());
-                        let default = self.stored_expression(text, target)?;
+                        let default = stored_expression(self.catalog, text, target)?;
                         found.push((*index, default));
                     }
                     _ if change == StatementKind::Insert => {
@@ -431,12 +415,6 @@ impl Binder<'_> {
             table.columns[at].default = Some(default);
         }
         Ok((Arc::new(table), own))
-    }
-
-    fn stored_expression(&self, text: &str, target: Option<SqlType>) -> Result<Expr> {
-        let names = NameContext::stored(self.catalog);
-        let expression = parser::parse_expression(text)?;
-        bind_table_expression(TableClause::Catalog, &expression, &[], target, names)
     }
 
     /// Returns the views whose check options apply, with the range of each one's predicates among
@@ -500,6 +478,32 @@ pub fn updatable_columns(
     let through = binder.written_view(Arc::clone(view), StatementKind::Delete).ok()?.through?;
     let is_column = |column: &ScopeColumn| matches!(column.expr, Expr::Column { .. });
     Some(through.columns.iter().map(is_column).collect())
+}
+
+/// Returns the form of a view that INSTEAD OF triggers are on, with bound defaults.
+///
+/// # Errors
+///
+/// The error of a default, which a later change of an object can cause.
+pub fn target_of_view(catalog: &Catalog, view: &View) -> Result<Arc<Table>> {
+    let mut table = Table::clone(view.as_table());
+    for (column, known) in table.columns.iter_mut().zip(&view.columns) {
+        let oid = column.sql_type.domain;
+        column.domain = oid.and_then(|oid| catalog.domain(oid)).cloned();
+        column.collation = collation::of(catalog, &column.sql_type);
+        let target = Some(column.sql_type.clone());
+        column.default = match &known.default {
+            Some(text) => Some(stored_expression(catalog, text, target)?),
+            None => None,
+        };
+    }
+    Ok(Arc::new(table))
+}
+
+fn stored_expression(catalog: &Catalog, text: &str, target: Option<SqlType>) -> Result<Expr> {
+    let names = NameContext::stored(catalog);
+    let expression = parser::parse_expression(text)?;
+    bind_table_expression(TableClause::Catalog, &expression, &[], target, names)
 }
 
 /// Returns whether an expression uses only the leading columns.

@@ -104,23 +104,30 @@ pub(crate) fn read_databases(store: &Arc<Store>) -> Result<Vec<DatabaseRecord>> 
     Ok(databases)
 }
 
-/// Returns the stored owners and privileges of a catalog table, if it was created.
+/// Returns the roles that each object of another database names: its owner and the roles of its
+/// privileges, or those of a policy. Empty if the database does not exist.
 ///
 /// # Errors
 ///
 /// XX001 if a record is damaged; errors of the store.
-pub(crate) fn access_records(
+pub(crate) fn referenced_roles(
     store: &Arc<Store>,
     catalog_table: TableId,
-) -> Result<Vec<AccessRecord>> {
-    let mut records = Vec::new();
-    if store.table(catalog_table).is_some() {
-        read_rows((store, catalog_table), ACCESS_PREFIX, |_, bytes| {
-            records.push(decode(bytes)?);
-            Ok(())
-        })?;
+) -> Result<Vec<Vec<u32>>> {
+    let mut referenced = Vec::new();
+    if store.table(catalog_table).is_none() {
+        return Ok(referenced);
     }
-    Ok(records)
+    read_rows((store, catalog_table), ACCESS_PREFIX, |_, bytes| {
+        referenced.push(decode::<AccessRecord>(bytes)?.roles().collect());
+        Ok(())
+    })?;
+    read_rows((store, catalog_table), TABLES_PREFIX, |_, bytes| {
+        let policies = decode::<TableRecord>(bytes)?.policies;
+        referenced.extend(policies.into_iter().map(|policy| policy.roles));
+        Ok(())
+    })?;
+    Ok(referenced)
 }
 
 fn check_version(stored: &[u8]) -> Result<()> {

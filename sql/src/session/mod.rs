@@ -14,6 +14,7 @@ mod analyze;
 mod audit;
 mod concurrent_indexes;
 mod connection;
+mod copies;
 mod create_as;
 mod cursors;
 mod scroll;

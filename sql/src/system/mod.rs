@@ -66,6 +66,7 @@ use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::value::text;
 use crate::system::view_cache::SystemViewCache;
+use crate::system::view_query::ViewDependency;
 use crate::system::views::DefinitionContext;
 use crate::table_coprocessors::CoprocessorRegistry;
 
@@ -264,10 +265,14 @@ impl SystemSource for SystemContext {
         if let Some(query) = &shape.query {
             let names = SystemNames { coprocessors: None, settings: None };
             let plan = query.plan(&shape.columns, &self.catalog, &names)?;
-            return match query.is_cached {
-                true => snapshot.view(shape, self.text_settings(), || run(&plan).map(Some)),
-                false => run(&plan).map(|rows| Some(Arc::new(rows))),
+            let settings = match query.dependency {
+                ViewDependency::Catalog => self.text_settings(),
+                ViewDependency::Role => {
+                    format!("{} {}", self.text_settings(), self.settings.roles().current.number)
+                }
+                ViewDependency::Other => return run(&plan).map(|rows| Some(Arc::new(rows))),
             };
+            return snapshot.view(shape, settings, || run(&plan).map(Some));
         }
         if shape.name == "pg_class" && self.settings.is_on("portable_definitions") {
             return Ok(None);

@@ -29,15 +29,28 @@ const TEXTS: [&str; 3] = [
 /// Maximum number of plans of a query, of as many databases.
 const PLANS_MAX: usize = 16;
 
-/// The option of a view whose rows depend on more than the catalog and the formats of the session.
-const NOT_CACHED: &str = " with (cached = off)";
+/// A dependency of a view's rows, besides the catalog and the formats of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ViewDependency {
+    /// Nothing.
+    Catalog,
+    /// The role of the session.
+    Role,
+    /// Something else: they are not cached.
+    Other,
+}
+
+/// The options of views with a dependency.
+const DEPENDENCIES: [(&str, ViewDependency); 2] = [
+    (" with (cached = role)", ViewDependency::Role),
+    (" with (cached = off)", ViewDependency::Other),
+];
 
 /// The query of a system view.
 #[derive(Debug)]
 pub(super) struct ViewQuery {
     text: &'static str,
-    /// True if its rows are valid for a whole catalog snapshot.
-    pub(super) is_cached: bool,
+    pub(super) dependency: ViewDependency,
     /// By the name of the database, if the text contains it.
     plans: Mutex<AHashMap<String, Arc<Plan>>>,
 }
@@ -49,9 +62,10 @@ pub(super) fn read() -> AHashMap<&'static str, ViewQuery> {
         let (head, text) = one.split_once(" as\n")?;
         // What follows the semicolon is the comment of the next view.
         let (text, _) = text.split_once(";\n")?;
-        let name = head.strip_suffix(NOT_CACHED);
-        let is_cached = name.is_none();
-        Some((name.unwrap_or(head), ViewQuery { text, is_cached, plans: Mutex::default() }))
+        let mut options = DEPENDENCIES.iter();
+        let option = options.find_map(|(option, of)| Some((head.strip_suffix(option)?, *of)));
+        let (name, dependency) = option.unwrap_or((head, ViewDependency::Catalog));
+        Some((name, ViewQuery { text, dependency, plans: Mutex::default() }))
     };
     texts.filter_map(view).collect()
 }

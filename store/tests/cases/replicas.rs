@@ -311,7 +311,7 @@ fn run_sessions(seed: u64) -> u64 {
                 holds.push(store.hold_region(region, LONG).unwrap());
             }
             // Limited: a session that requires its own commits waits for its end.
-            5 => lag = Some(store.hold_replicas(Duration::from_millis(4))),
+            5 => lag = Some(store.hold_replicas(Duration::from_millis(10))),
             6 => drop(store.flush_table(TABLE)),
             7 if steps.below(4) == 0 => drop(store.compact_table(TABLE, true)),
             8 if steps.below(8) == 0 => {

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use crate::ast::{GrantObjects, GrantStatement, OwnedAction, OwnedStatement};
-use crate::catalog::access::object_access::{AccessRecord, AccessSubject};
+use crate::catalog::access::object_access::AccessSubject;
 use crate::catalog::access::role::RoleRecord;
 use crate::catalog::object::Object;
 use crate::catalog::{Catalog, ObjectId};
-use crate::catalog_reader::access_records;
+use crate::catalog_reader::referenced_roles;
 use crate::ddl::Ddl;
 use crate::ddl::access::owner::depends;
 use crate::error::{Error, Result};
@@ -110,8 +110,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns the error for a role that owns objects or has privileges in other databases; `None`
-    /// if it does not.
+    /// Returns the error for a role that objects of other databases reference; `None` if none does.
     pub(in crate::ddl) fn dependents_elsewhere(
         &self,
         catalog: &Catalog,
@@ -119,9 +118,8 @@ impl Ddl<'_> {
     ) -> Result<Option<Error>> {
         let mut lines = Vec::new();
         for database in catalog.databases().filter(|one| one.oid != catalog.database) {
-            let records = access_records(self.engine.store(), database.catalog_table())?;
-            let depends = |one: &&AccessRecord| one.roles().any(|number| number == role.number);
-            match records.iter().filter(depends).count() {
+            let roles = referenced_roles(self.engine.store(), database.catalog_table())?;
+            match roles.iter().filter(|of_object| of_object.contains(&role.number)).count() {
                 0 => {}
                 1 => lines.push(format!("1 object in database {}", database.name)),
                 count => lines.push(format!("{count} objects in database {}", database.name)),
