@@ -244,6 +244,18 @@ async fn is_allowed(client: &Client, statements: &str) -> Result<bool, String> {
     outcome
 }
 
+/// Connects as `eve`, sends no rows to a COPY FROM, and returns the SQLSTATE of its error.
+async fn copy_in_code(server: &TestServer, statement: &str) -> Option<String> {
+    // The driver does not use a connection again after such an error.
+    let eve = connect_as_eve(server).await;
+    let copy = async {
+        let mut sink = std::pin::pin!(eve.copy_in::<_, bytes::Bytes>(statement).await?);
+        sink.as_mut().finish().await
+    };
+    let error = copy.await.err()?;
+    Some(error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned()))
+}
+
 /// Reads the rows of COPY TO.
 async fn copied(client: &Client, statement: &str) -> Result<(), tokio_postgres::Error> {
     let mut rows = std::pin::pin!(client.copy_out(statement).await?);
@@ -264,10 +276,40 @@ async fn start() -> (TestServer, Client, Client) {
     )
     .await
     .unwrap();
+    let eve = connect_as_eve(&server).await;
+    (server, root, eve)
+}
+
+async fn connect_as_eve(server: &TestServer) -> Client {
     let config = connection_string(server.address()).replace("user=bennu", "user=eve");
     let (eve, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
     tokio::spawn(connection);
-    (server, root, eve)
+    eve
+}
+
+/// Paths of COPY FROM: privilege, relation, and statement.
+const COPIES_IN: &[(&str, &str, &str)] = &[
+    ("INSERT", "t", "COPY t FROM STDIN"),
+    ("INSERT", "t", "COPY t (b, a) FROM STDIN WHERE a > 0"),
+    ("INSERT (a)", "t", "COPY t (a) FROM STDIN"),
+    ("INSERT (a), INSERT (b)", "t", "COPY t FROM STDIN (FORMAT csv)"),
+    ("INSERT", "added", "COPY added FROM STDIN"),
+];
+
+#[tokio::test]
+async fn copy_from_needs_insert() {
+    let (server, root, _eve) = start().await;
+    let view = "CREATE VIEW added AS SELECT a, b FROM t;
+        CREATE TRIGGER fires INSTEAD OF INSERT ON added FOR EACH ROW EXECUTE FUNCTION fires()";
+    root.batch_execute(view).await.unwrap();
+    for (privilege, relation, statement) in COPIES_IN {
+        root.batch_execute(&format!("GRANT SELECT, UPDATE ON {relation} TO eve")).await.unwrap();
+        let denied = copy_in_code(&server, statement).await;
+        assert_eq!(denied.as_deref(), Some("42501"), "{statement}");
+        root.batch_execute(&format!("GRANT {privilege} ON {relation} TO eve")).await.unwrap();
+        assert_eq!(copy_in_code(&server, statement).await, None, "{statement}");
+        root.batch_execute(&format!("REVOKE ALL ON {relation} FROM eve")).await.unwrap();
+    }
 }
 
 #[tokio::test]
