@@ -249,7 +249,9 @@ async fn new_table_and_index_are_there_at_replicas() {
     let held = engine.store().hold_region(region, Duration::from_secs(600)).unwrap();
     let query = "SELECT /*+ INDEX(t i) */ count(*) FROM t WHERE b = 'two'";
     let waiting = tokio::spawn(async move { number(&timeline, query).await });
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    let running = "SELECT count(*) FROM pg_stat_activity \
+        WHERE state = 'active' AND query LIKE 'SELECT /*+ INDEX%'";
+    while number(&other, running).await == 0 {}
     drop((lag, held));
     assert_eq!(waiting.await.unwrap(), 1);
 }

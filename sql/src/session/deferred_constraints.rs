@@ -156,14 +156,16 @@ impl StatementExecutor {
     fn check_deferred_constraints(&mut self, all: bool) -> Result<()> {
         self.check_deferred_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
-        let deferred = open.constraints.lock().deferred.clone();
-        if !deferred.calls.is_empty() && self.call_deferred(all)? {
+        let (has_calls, has_checks) = {
+            let deferred = &open.constraints.lock().deferred;
+            (!deferred.calls.is_empty(), !deferred.checks.is_empty())
+        };
+        if has_calls && self.call_deferred(all)? {
             // They may have changed rows.
             return self.check_deferred_constraints(all);
         }
-        if deferred.checks.is_empty() {
-            return Ok(());
-        }
+        let Some(open) = self.open.as_ref().filter(|_| has_checks) else { return Ok(()) };
+        let deferred = open.constraints.lock().deferred.clone();
         let catalog = self.catalog();
         let is_due = |check: &ReferenceCheck| {
             let ForeignKeyCheck { key, referencing, .. } = &*check.foreign_key;

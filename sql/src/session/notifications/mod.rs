@@ -37,7 +37,7 @@ impl Session {
 
     /// Returns whether notifications may arrive while the session is idle.
     pub fn awaits_notifications(&self) -> bool {
-        self.transaction_status() == TransactionStatus::Idle && self.notifications.is_listening()
+        self.notifications.is_listening() && self.transaction_status() == TransactionStatus::Idle
     }
 
     /// Returns the number behind the last notification that has arrived.
