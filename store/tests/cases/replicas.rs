@@ -294,6 +294,7 @@ fn run_sessions(seed: u64) -> u64 {
     let new_sessions = || [(); 3].map(|()| (Arc::<TimelineProgress>::default(), 0_u64));
     let mut sessions = new_sessions();
     (0..6).for_each(|n| write(&store, n, &Arc::default()));
+    await_replica(&store);
     let (mut count, mut stale) = (6, 0);
     let mut holds = Vec::new();
     let mut lag = None;
@@ -310,8 +311,16 @@ fn run_sessions(seed: u64) -> u64 {
                 let region = regions[steps.below(3) as usize].region;
                 holds.push(store.hold_region(region, LONG).unwrap());
             }
-            // Limited: a session that requires its own commits waits for its end.
-            5 => lag = Some(store.hold_replicas(Duration::from_millis(10))),
+            5 => {
+                holds.clear();
+                // Limited: a session that requires its own commits waits for its end.
+                lag = Some(store.hold_replicas(Duration::from_millis(10)));
+                write(&store, count, progress);
+                (*seen, count) = (count, count + 1);
+                // Other sessions read the replica of the first region, which is behind.
+                let first = store.regions(TABLE).unwrap()[0].region;
+                holds.push(store.hold_region(first, LONG).unwrap());
+            }
             6 => drop(store.flush_table(TABLE)),
             7 if steps.below(4) == 0 => drop(store.compact_table(TABLE, true)),
             8 if steps.below(8) == 0 => {
@@ -320,6 +329,7 @@ fn run_sessions(seed: u64) -> u64 {
                 drop(store);
                 env = env.after_crash(Unsynced::Lost);
                 store = open(&env).unwrap();
+                await_replica(&store);
                 sessions = new_sessions();
             }
             _ => {
